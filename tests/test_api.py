@@ -80,7 +80,7 @@ def test_options_are_the_flags(tmp_path, write_lines):
     assert any("source=web" in where for _, where in by_flag.estimates)
     with pytest.raises(adjudge.ConfigError, match="slice and slices are the same setting"):
         adjudge.evaluate("triage", results=answers(), slices=["meta.a"], slice="meta.b")
-    with pytest.raises(adjudge.ConfigError, match="triage has no setting 'nonsense'. It has .*results"):
+    with pytest.raises(adjudge.ConfigError, match=r"triage has no setting 'nonsense'\. It has .*results"):
         adjudge.evaluate("triage", results=answers(), nonsense=1)
     with pytest.raises(adjudge.ConfigError, match="there is no protocol 'triag'"):
         adjudge.evaluate("triag", results=answers())

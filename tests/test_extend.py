@@ -99,7 +99,10 @@ def test_it_runs_like_our_own(adjudge_command, files, tmp_path):
     [
         (("--gold", "gold.jsonl"), "--answers is missing"),
         (("--answers", "answers.jsonl", "--gold", "gold.jsonl", "--set", "fold"), "not of the form KEY=VALUE"),
-        (("--answers", "answers.jsonl", "--gold", "gold.jsonl", "--set", "fold=1"), "exact has no setting 'fold'. Did you mean"),
+        (
+            ("--answers", "answers.jsonl", "--gold", "gold.jsonl", "--set", "fold=1"),
+            "exact has no setting 'fold'. Did you mean",
+        ),
         (("--answers", "answers.jsonl", "answers.jsonl", "--gold", "gold.jsonl"), "stands there twice for"),
     ],
 )

@@ -36,7 +36,7 @@ def test_columns_of_one_value_take_no_room_and_the_others_are_whole():
     assert attempts.columns["trial"].tolist() == [1] * 5
     assert np.isnan(attempts.columns["reported"]).tolist() == [True] * 5
     slim = {name for name, column in attempts.columns.items() if takes_no_room(column)}
-    assert slim == {*TEXTS, *ABSENT, "trial", "cluster"} - {"item"}
+    assert slim == {*TEXTS, *ABSENT, "success", "trial", "cluster"} - {"item"}
 
 
 @pytest.mark.parametrize(

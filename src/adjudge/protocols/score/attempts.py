@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adjudge.protocols.common.columns import floats, one_array
 from adjudge.protocols.score.judge import VERDICTS
+from adjudge.protocols.score.samples import success_of
 from adjudge.provenance.canonical import bytes_of, slots_of
 from adjudge.readers.logs.record import STATUSES
 
@@ -53,6 +54,7 @@ def partial_of(
     for check in checks:
         passed = samples.column(f"check.{check}.passed").combine_chunks()
         columns[f"check.{check}.passed"] = passed.cast(pa.int8()).fill_null(-1).to_numpy()
+    columns["success"] = success_of(samples)
     return Partial(
         words,
         {name: _slim(column) for name, column in columns.items()},
@@ -112,9 +114,21 @@ class Attempts:
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:
-        """Which reached a threshold."""
+        """Which reached a threshold, or have passed as the log says."""
         flags: NDArray[np.bool_] = self.columns["verdict"] == self.words["verdict"].index("passed")
         return flags
+
+    @cached_property
+    def decided(self) -> NDArray[np.bool_]:
+        """Which have passed or not as their log says."""
+        flags: NDArray[np.bool_] = self.columns["success"] >= 0
+        return flags
+
+    @cached_property
+    def undecided(self) -> NDArray[np.bool_]:
+        """Which have neither a threshold nor a verdict of the log; where some have that, only those with a score."""
+        flags: NDArray[np.bool_] = np.isnan(self.columns["threshold"]) & ~self.decided
+        return flags & self.scored if self.decided.any() else flags
 
     @cached_property
     def value(self) -> Floats:

@@ -28,13 +28,17 @@ Codes = NDArray[np.int8]
 
 @dataclass
 class ScoreBatch:
-    """Attempts as columns; NaN is no value. `checks` and `passed` are shaped (checks, n), passed −1 where nothing is said."""
+    """Attempts as columns; NaN is no value. `checks` and `passed` are shaped (checks, n).
+
+    `success` is the log's own verdict, which goes before the threshold; −1 there and in `passed` where nothing is said.
+    """
 
     status: Codes
     score: Floats
     threshold: Floats
     checks: Floats
     passed: Codes
+    success: Codes
     errors: Mapping[int, str] = field(default_factory=dict)
 
     @property

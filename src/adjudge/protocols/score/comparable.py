@@ -54,7 +54,7 @@ def facts_of(logs: Sequence[Log]) -> Facts:
     return {model: dict(sorted(tasks.items())) for model, tasks in sorted(facts.items())}
 
 
-def conditions(facts: Facts, thresholds: Mapping[str, float | None]) -> Facts:
+def conditions(facts: Facts, thresholds: Mapping[str, float | str | None]) -> Facts:
     """The facts that must be the same, with the threshold that scores are held to."""
     return {
         model: {

@@ -41,6 +41,11 @@ class ScoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         names = dict.fromkeys(name for source in self.sources or () for name in source.checks)
         return list(names)[:MOST_CHECKS]
 
+    @property
+    def decided(self) -> bool:
+        """Whether some log's own verdicts are taken: it has such, and the user gave no threshold."""
+        return self.pass_at is None and any(source.decides for source in self.sources or ())
+
 
 def config_of(options: Mapping[str, Any]) -> ScoreConfig:
     """The configuration, checked; a single name is a list of one, and the logs are looked at."""

@@ -24,6 +24,7 @@ def decided(batch: ScoreBatch, evidence: Evidence) -> dict[str, pa.Array]:
     """The columns that follow from the batch and its evidence."""
     with np.errstate(invalid="ignore"):
         reached = np.where(np.isnan(batch.threshold), _SCORED, np.where(batch.score >= batch.threshold, 0, 1))
+    reached = np.where(batch.success >= 0, 1 - batch.success, reached)
     verdict = np.where(batch.status == SCORED, reached, batch.status + _SCORED).astype(np.int8)
     chain = evidence.layout.positions_of(*CHAIN)
     outcome = evidence.outcome[chain]

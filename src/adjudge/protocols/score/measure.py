@@ -121,11 +121,9 @@ def only_zeros_and_ones(values: Floats) -> bool:
 
 def no_threshold(block: Block) -> str | None:
     """Why nothing can be said to have passed, or None where it can."""
-    return (
-        "scores are graded and no threshold was given (--pass-at)"
-        if np.isnan(block.column("threshold")).any()
-        else None
-    )
+    if not block.of_rows(block.attempts.undecided).any():
+        return None
+    return "scores are graded and no threshold was given (--pass-at)"
 
 
 def _bounds(block: Block, value: Floats, scored: NDArray[np.bool_]) -> dict[str, Estimate]:
@@ -184,7 +182,7 @@ def _trials(block: Block) -> dict[str, Estimate]:
 def _calibration(block: Block) -> dict[str, Estimate]:
     """Whether confidences are as good as they claim, over the attempts that have one and a verdict."""
     confidence = block.column("confidence")
-    use = block.of_rows(block.attempts.scored) & ~np.isnan(confidence) & ~np.isnan(block.column("threshold"))
+    use = block.of_rows(block.attempts.scored & ~block.attempts.undecided) & ~np.isnan(confidence)
     names = ("ece", "brier", "aurc")
     if not use.any():
         return {name: Estimate.null("no verdict has a confidence", method="bootstrap") for name in names}

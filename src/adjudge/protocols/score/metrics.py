@@ -105,6 +105,8 @@ METRICS = (
     ),
 )
 STATEMENT = "Scores are as reported: this run proves its arithmetic from the log's own verdicts, not that the harness judged rightly."
+AS_THE_LOG_SAYS = "as the log says"
+"""In the place of a threshold."""
 SLICE_VALUES = 50
 MOST_TRIALS = 100
 
@@ -125,14 +127,13 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
         _measure_model(model, rows, attempts, config, measured)
     measured.buckets["all"] = _buckets(Block(attempts, np.arange(attempts.n), config, "all"))
     measured.put_first("model")
-    binary = bool(np.isin(attempts.columns["score"][attempts.scored], (0.0, 1.0)).all()) if attempts.n else False
     measured.top = {
         "statement": STATEMENT,
         "items": attempts.items,
         "tasks": attempts.words["task"],
         "thresholds": thresholds,
         "conditions": fixed,
-        "comparable": comparable(has_threshold=None not in thresholds.values(), binary=binary),
+        "comparable": comparable(has_threshold=not attempts.undecided.any(), binary=_is_binary(attempts)),
         "dataset_columns": list(DATASET_COLUMNS),
         "factors": factors(facts, attempts.by_model),
     }
@@ -196,14 +197,21 @@ def _checks(model: str, rows: Ints, attempts: Attempts, config: ScoreConfig) -> 
             yield Named("pass_rate", where, block.rate(passed == 1))
 
 
-def _thresholds(attempts: Attempts) -> dict[str, float | None]:
-    """The threshold of every task, None where it has none."""
-    if not attempts.n:
-        return {}
-    bounds = {
-        task: attempts.columns["threshold"][rows[0]] for task, rows in attempts.split(np.arange(attempts.n), "task")
-    }
-    return {task: None if np.isnan(bound) else float(bound) for task, bound in bounds.items()}
+def _thresholds(attempts: Attempts) -> dict[str, float | str | None]:
+    """The threshold of every task, None where it has none; or that the log itself says what passed."""
+    bounds: dict[str, float | str | None] = {}
+    for task, rows in attempts.split(np.arange(attempts.n), "task") if attempts.n else ():
+        bound = float(attempts.columns["threshold"][rows[0]])
+        bounds[task] = AS_THE_LOG_SAYS if attempts.decided[rows].any() else None if np.isnan(bound) else bound
+    return bounds
+
+
+def _is_binary(attempts: Attempts) -> bool:
+    """Whether scores are 0 and 1 alone and say what passed, so that the mean is the pass rate."""
+    score = attempts.columns["score"]
+    if not attempts.n or not np.isin(score[attempts.scored], (0.0, 1.0)).all():
+        return False
+    return bool((attempts.passed == (score == 1.0))[attempts.decided].all())
 
 
 def _buckets(block: Block) -> dict[str, int]:
@@ -223,7 +231,7 @@ def _without_models(fixed: Facts) -> dict[str, list[Any]]:
     return by_task
 
 
-def _notes(attempts: Attempts, config: ScoreConfig, thresholds: dict[str, float | None]) -> list[str]:
+def _notes(attempts: Attempts, config: ScoreConfig, thresholds: dict[str, float | str | None]) -> list[str]:
     notes = []
     if attempts.unnamed:
         notes.append(
@@ -235,6 +243,11 @@ def _notes(attempts: Attempts, config: ScoreConfig, thresholds: dict[str, float 
         notes.append(
             f"scores{of} are graded and no threshold was given (--pass-at): `passed` means scored, and there is no pass rate"
         )
+    if attempts.decided.any():
+        notes.append("what passed is what the log says, whatever the score (--pass-at holds scores to a threshold)")
+        open_ones = int(attempts.undecided.sum())
+        if open_ones:
+            notes.append(f"of {open_ones:,} scores the log does not say whether they passed: there is no pass rate")
     absent = int(attempts.has_status("missing").sum()) if attempts.n else 0
     if absent:
         notes.append(f"{absent:,} of {attempts.n:,} attempts are missing: planned or made by others, without a record")

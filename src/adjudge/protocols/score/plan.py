@@ -42,7 +42,9 @@ class ScorePlan(BatchPlan):
         config = config_of(options)
         self.settings, self.checks = config, config.checks
         self.config = msgspec.to_builtins(config)
-        self.use_rules("score", ScoreContext(config.range[0], config.range[1], self.checks), config.rules)
+        self.use_rules(
+            "score", ScoreContext(config.range[0], config.range[1], self.checks, config.decided), config.rules
+        )
         self.use_digests(without=_FILES, rules=self.rules)
         self._rows = ScoreRows(config)
         sources = config.sources or []
@@ -72,7 +74,7 @@ class ScorePlan(BatchPlan):
         """All attempts of the partition with their evidence and verdicts; what is passed on as batch are their slots."""
         rows = rows_of(partition, self.settings)
         if rows is not None:
-            batch = stored.batch_of(rows, len(self.checks))
+            batch = stored.batch_of(rows, len(self.checks), decided=self.settings.decided)
             evidence = self.graph.evaluate(batch)
             table = stored.table_of(rows, batch, decided(batch, evidence), self.checks, self.settings.slices)
             yield Judged(

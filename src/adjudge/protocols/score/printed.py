@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adjudge.protocols.score.attempts import Attempts, Ints
-from adjudge.readers.logs.record import Printed
+from adjudge.readers.logs.record import NOT_REDUCED, Printed
 from adjudge.runs.section import Column, Section
 from adjudge.stats.exact import mean_of
 
@@ -64,6 +64,8 @@ def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None
     column = f"check.{printed.check}"
     values = attempts.columns[column if column in attempts.columns else "reported"][rows]
     known = ~np.isnan(values)
+    if printed.reducer == NOT_REDUCED:
+        return RULES[printed.rule](values[known].tolist()) if known.any() else None
     items, numbers = attempts.columns["item"][rows][known], values[known].tolist()
     edges = [0, *(np.flatnonzero(np.diff(items)) + 1).tolist(), len(numbers)]  # attempts stand in the order of items
     patterns = [tuple(numbers[low:high]) for low, high in pairwise(edges) if high]  # few, which recur
@@ -104,7 +106,7 @@ def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str
 def _over_all(attempts: Attempts, item: Printed, rows: Ints, main: str) -> float | None:
     """Ours over every attempt: the mean of the same score, 0 for what has none; or the share that reached a threshold."""
     if item.rule == PASSED:
-        return None if np.isnan(attempts.columns["threshold"][rows]).any() else float(attempts.passed[rows].mean())
+        return None if attempts.undecided[rows].any() else float(attempts.passed[rows].mean())
     column = f"check.{item.check}"
     judged = item.check in {main, ""} or column not in attempts.columns
     values = attempts.value[rows] if judged else np.nan_to_num(attempts.columns[column][rows])
@@ -128,7 +130,10 @@ def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, ove
                 if (count := int((attempts.has_status(status)[rows] & np.isnan(column)).sum()))
             ]
             parts.append(f"it leaves out {left_out:,} attempts ({', '.join(words)})")
-        if attempts.columns["trial"][rows].max(initial=1) > 1:
+        scored = int((attempts.has_status("errored")[rows] & ~np.isnan(column)).sum())
+        if scored and item.rule != PASSED:
+            parts.append(f"it counts {scored:,} errored attempts by the score that they have")
+        if attempts.columns["trial"][rows].max(initial=1) > 1 and item.reducer != NOT_REDUCED:
             parts.append(f"it reduces the attempts at an item first ({item.reducer})")
         if not parts:
             parts.append("it is about other rows")

@@ -18,6 +18,7 @@ def record(run: Run, row: dict[str, Any], atoms: Sequence[Atom], output: dict[st
         "sample_id": row["sample"],
         "model_name": row["model"],
         **picked(row, "item", "task", "trial", "bucket", "verdict", "status", "score", "threshold", "confidence"),
+        "success": row.get("success"),
         "cites": cited(row, atoms),
         "as_reported": {
             "answer": output["response"],
@@ -57,6 +58,7 @@ def panels(run: Run) -> list[Panel]:
             columns={
                 "score": "score",
                 "passes from": "threshold",
+                **({"passed, as the log says": "success"} if "success" in run.column_names else {}),
                 "as reported": "reported",
                 "confidence": "confidence",
                 "truth": "truth",

@@ -42,6 +42,8 @@ from adjudge.readers.logs.record import (
 )
 
 EXPECTED = "a record is a JSON object with `id` and `score` (true, false, a number, or C, I, P, N)"
+_NO_ERROR = {"", "0", "false", "nan", "none", "null"}
+"""What tables write in a cell of `error` where there was none."""
 _KNOWN_STATUS = {word: code for code, word in enumerate(STATUSES)}
 Word = str | int | float | bool | None
 
@@ -190,7 +192,7 @@ class ScoreRows:
                     )
                 status[row] = _KNOWN_STATUS[word]
         for row, error in enumerate(columns.get("error", ())):
-            if error and words[row] is None:
+            if error and words[row] in (None, "") and str(error).strip().lower() not in _NO_ERROR:
                 status[row] = ERRORED
 
     def _confidences(self, values: Sequence[Any], block: Block) -> dict[str, pa.Array]:

@@ -12,17 +12,18 @@ from adjudge.evidence.vocabulary import Scope
 from adjudge.protocols.score.batch import ScoreBatch
 from adjudge.readers.logs.record import ABSTAINED, ERRORED, MISSING, UNPARSED
 
-CHAIN = ("record.present", "record.scored", "score.threshold")
+CHAIN = ("record.present", "record.scored", "score.threshold", "score.verdict")
 _VARIANT_OF = {ERRORED: 0, UNPARSED: 1, ABSTAINED: 2}
 
 
 @dataclass(frozen=True)
 class ScoreContext:
-    """What the rules are built from: the range of a score, and the names of the log's checks."""
+    """What the rules are built from: the range of a score, the names of the log's checks, and whether it has verdicts."""
 
     low: float
     high: float
     checks: Sequence[str]
+    decided: bool = False
 
 
 def build(context: ScoreContext) -> list[Rule]:
@@ -71,9 +72,29 @@ def build(context: ScoreContext) -> list[Rule]:
                     lambda batch: ~np.isnan(batch.threshold)[None],
                     "scores of this task are graded and no threshold was given (--pass-at)",
                 ),
+                *(
+                    [Condition(lambda batch: (batch.success < 0)[None], "the log itself says what passed")]
+                    if context.decided
+                    else ()
+                ),
             ),
         ),
     ]
+    if context.decided:
+        rules.append(
+            Rule(
+                code="score.verdict",
+                title="the log calls the score passed",
+                scope=Scope.FIELD,
+                needs=("record.scored",),
+                passed="the log calls score {observed} passed, as reported",
+                failed="the log calls score {observed} not passed, as reported",
+                check=_verdict,
+                conditions=(
+                    Condition(lambda batch: (batch.success >= 0)[None], "the log does not say whether it passed"),
+                ),
+            )
+        )
     if context.checks:
         rules.append(
             Rule(
@@ -105,6 +126,11 @@ def _scored(batch: ScoreBatch) -> Finding:
     details = {(0, row): text for row, text in batch.errors.items() if failed[row]}
     critical = failed & (batch.status != ABSTAINED)
     return Finding(failed[None], critical[None], variant=variant[None], details=details)
+
+
+def _verdict(batch: ScoreBatch) -> Finding:
+    failed = (batch.success == 0)[None]
+    return Finding(failed, np.zeros_like(failed), batch.score[None])
 
 
 def _reported(batch: ScoreBatch) -> Finding:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from adjudge.evidence.table import without_nan
 from adjudge.protocols.common.columns import WORD, coded, codes, floats, one_array
-from adjudge.protocols.score.batch import Rows, ScoreBatch, column_of, sample_names
+from adjudge.protocols.score.batch import Codes, Rows, ScoreBatch, column_of, sample_names
 from adjudge.readers.logs.record import ERRORED, KINDS, SCORED, STATUSES, UNPARSED, content_hash
 
 LONGEST_TARGET = 200
@@ -22,19 +22,22 @@ _OUTPUTS = ("response", "target", "explanation", "error", "meta", "file", "line"
 """What a run must have kept of an attempt beside its sample."""
 
 
-def batch_of(rows: Rows, checks: int) -> ScoreBatch:
-    """What the rules read of some rows."""
+def batch_of(rows: Rows, checks: int, *, decided: bool) -> ScoreBatch:
+    """What the rules read of some rows; `decided`: with the verdicts of the log."""
     table = rows.table
     status = table.column("status").to_numpy().astype(np.int8)
     score = np.where(status == SCORED, _numbers(column_of(table, "score")), np.nan)
+    success = _said(column_of(table, "success"))
     odd = np.flatnonzero((status == ERRORED) | (status == UNPARSED))
     errors = column_of(table, "error").take(pa.array(odd)).to_pylist()
+    success = np.where(decided & (status == SCORED), success, np.int8(-1))
     return ScoreBatch(
         status=status,
         score=score,
-        threshold=rows.thresholds,
+        threshold=np.where(success < 0, rows.thresholds, np.nan),
         checks=_stacked([_numbers(column_of(table, f"check_{place}")) for place in range(checks)], status.size),
         passed=_flags([column_of(table, f"check_{place}_passed") for place in range(checks)], status.size),
+        success=success,
         errors={
             row: (text or "the record has no score and says no reason")[:200]
             for row, text in zip(odd.tolist(), errors, strict=True)
@@ -62,6 +65,7 @@ def table_of(
             "kind": coded(kind, KINDS),
             "reported": without_nan(_numbers(column_of(table, "reported"))),
             "threshold": without_nan(batch.threshold),
+            "success": pa.array(batch.success == 1, mask=batch.success < 0),
             "confidence": column_of(table, "confidence"),
             "cluster": _clusters(rows),
             "input_hash": column_of(table, "input_hash"),
@@ -112,7 +116,15 @@ def restore(samples: pa.Table, checks: Sequence[str]) -> ScoreBatch:
         threshold=floats(samples, "threshold"),
         checks=_stacked([floats(samples, f"check.{name}") for name in checks], n),
         passed=_flags([samples.column(f"check.{name}.passed").combine_chunks() for name in checks], n),
+        success=success_of(samples),
     )
+
+
+def success_of(samples: pa.Table) -> Codes:
+    """The verdicts of the log that were taken, −1 for none; runs of earlier versions have none."""
+    if "success" not in samples.column_names:
+        return np.full(samples.num_rows, -1, dtype=np.int8)
+    return _said(samples.column("success").combine_chunks())
 
 
 def sorted_words(column: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -169,8 +181,13 @@ def _numbers(column: pa.Array) -> Any:
 
 
 def _flags(columns: Sequence[pa.Array], n: int) -> Any:
-    flags = [column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False) for column in columns]
-    return _stacked(flags, n).astype(np.int8)
+    return _stacked([_said(column) for column in columns], n).astype(np.int8)
+
+
+def _said(column: pa.Array) -> Codes:
+    """1 for yes, 0 for no, −1 for nothing."""
+    codes: Codes = column.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes
 
 
 def _stacked(columns: Sequence[Any], n: int) -> Any:

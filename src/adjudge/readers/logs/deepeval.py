@@ -1,11 +1,13 @@
 """DeepEval: the JSON of a test run, with one score a metric in every test case.
 
-A sample is a test case by its name, or by a digest of its input where names are not its own. The first metric is judged;
-a metric's error is an error.
+A sample is a test case by its name, or by a digest of its input where names are not its own; the input of a conversation is
+its scenario, or what the user says. The first metric is judged, and has passed where DeepEval says so (of some metrics the
+low scores pass); a metric's error is an error.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,9 @@ from adjudge.readers.logs.record import (
     text_of,
 )
 
+_NUMBERED = re.compile(r"(conversational_)?test_case_\d+")
+"""What DeepEval calls a test case that has no name."""
+
 
 class _Metric(msgspec.Struct, rename="camel"):
     name: str
@@ -39,12 +44,32 @@ class _Metric(msgspec.Struct, rename="camel"):
     evaluation_model: str | None = None
 
 
+class _Turn(msgspec.Struct):
+    role: str = ""
+    content: str | None = None
+
+
 class _Case(msgspec.Struct, rename="camel"):
     name: str | None = None
     input: Any = None
     actual_output: Any = None
     expected_output: Any = None
+    scenario: str | None = None
+    expected_outcome: str | None = None
+    turns: list[_Turn] | None = None
     metrics_data: list[_Metric] | None = None
+
+    def said(self, role: str) -> str | None:
+        """What one side of a conversation says."""
+        return "\n\n".join(turn.content or "" for turn in self.turns or () if turn.role == role) or None
+
+    @property
+    def asked(self) -> Any:
+        return self.input if self.input is not None else self.scenario or self.said("user")
+
+    @property
+    def target(self) -> Any:
+        return self.expected_output if self.expected_output is not None else self.expected_outcome
 
 
 class _Scores(msgspec.Struct):
@@ -70,7 +95,7 @@ def header(path: str) -> Log:
     names = list(dict.fromkeys(metric.name for metric in metrics))
     settings = run.hyperparameters or {}
     named = settings.get("model") or settings.get("Model")
-    model = str(named) if named else Path(path).name.partition(".")[0] or "unnamed"
+    model = str(named) if named else Path(path).name.lstrip(".").partition(".")[0] or "unnamed"
     judges = sorted({metric.evaluation_model or "" for metric in metrics} - {""})
     thresholds = {metric.name: metric.threshold for metric in metrics}
     task = run.dataset_alias or ""
@@ -94,6 +119,7 @@ def header(path: str) -> Log:
             if scores.metric in names and scores.scores
         ],
         unscored=not names,
+        decides=True,
     )
     if not named:
         log.notes.append(
@@ -106,10 +132,10 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
     """Every test case; cases with the same name or input are trials of one."""
     _, cases = _read(log.path)
     names = [case.name for case in cases]
-    by_name = len(set(names)) == len(names) and not all(str(name).startswith("test_case_") for name in names)
+    by_name = len(set(names)) == len(names) and not all(_NUMBERED.fullmatch(str(name)) for name in names)
     trials: dict[str, int] = {}
     for line, case in enumerate(cases, 1):
-        sample = str(case.name) if by_name else content_hash(case.input, case.expected_output)[:16]
+        sample = str(case.name) if by_name else content_hash(case.asked, case.target)[:16]
         trials[sample] = trial = trials.get(sample, 0) + 1
         metrics = {metric.name: metric for metric in case.metrics_data or ()}
         main = metrics.get(scorer)
@@ -126,13 +152,14 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             task=log.tasks[0] if log.tasks else "",
             trial=trial,
             error=error,
-            answer=text_of(case.actual_output),
-            target=text_of(case.expected_output),
+            answer=text_of(case.said("assistant") if case.actual_output is None else case.actual_output),
+            target=text_of(case.target),
             explanation=None if main is None else text_of(main.reason),
-            input=text_of(case.input),
-            input_hash=content_hash(case.input, case.expected_output),
+            input=text_of(case.asked),
+            input_hash=content_hash(case.asked, case.target),
             line=line,
             checks=[_check(metrics.get(name)) for name in log.checks],
+            success=None if main is None else main.success,
             **Score(number, NUMBER, SCORED if error is None else ERRORED, number).fields(),
         )
 

@@ -20,7 +20,6 @@ from adjudge.readers.logs.record import (
     NO_SCORE,
     SCORED,
     UNPARSED,
-    Check,
     Log,
     Printed,
     Record,
@@ -92,12 +91,14 @@ def header(path: str) -> Log | None:
         raise InputError(f"is an Every-Eval-Ever record without its instances ({Path(path).stem}{_SAMPLES})", file=path)
     models: dict[str, None] = {}
     tasks: dict[str, None] = {}
+    decides = False
     for line, instance in decoded_lines(path, _Instance):
         version = instance.schema_version.rpartition("_")[2]
         if version and not version.startswith(f"{VERSION}."):
             what = f"is of Every-Eval-Ever {version}; this version of adjudge reads {VERSION}"
             raise InputError(what, file=path, line=line)
         models[instance.model_id] = tasks[instance.evaluation_name] = None
+        decides = decides or instance.evaluation.is_correct is not None
     name = Path(path).name
     record = Path(path).with_name(name.removesuffix(_SAMPLES) + ".json") if name.endswith(_SAMPLES) else None
     known = record is not None and record.is_file()
@@ -111,6 +112,7 @@ def header(path: str) -> Log | None:
         checks=[],
         conditions={task: {"metric": content_hash(sorted(set(configs)))} if configs else {} for task in tasks},
         printed=list(_printed(aggregate, list(models))),
+        decides=decides,
     )
 
 
@@ -143,7 +145,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             input=text_of(instance.input.raw) if instance.input else None,
             input_hash=instance.sample_hash,
             line=line,
-            checks=[Check(score.as_reported, instance.evaluation.is_correct)] if log.checks else (),
+            success=instance.evaluation.is_correct,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -47,7 +48,7 @@ class Format(NamedTuple):
 
 FORMATS = (
     Format("inspect_log", "Inspect log", lambda head: head.is_zip or head.has("version", "status", "eval")),
-    Format("lm_eval", "lm-eval samples", lambda head: head.has("doc_id", "filter")),
+    Format("lm_eval", "lm-eval samples", lambda head: head.has("doc_id", "filtered_resps")),
     Format("lm_eval", "lm-eval results", lambda head: head.has("results", "configs", "versions")),
     Format("promptfoo", "promptfoo results", lambda head: head.has("promptIdx", "testIdx") or _is_promptfoo(head)),
     Format("deepeval", "DeepEval test run", lambda head: head.has("testCases") or head.has("testRunData")),
@@ -188,12 +189,21 @@ def _object(data: bytes) -> dict[str, Any] | None:
     """The first object of a document, its values not looked into further than one level."""
     text = data.removeprefix(b"\xef\xbb\xbf").strip()
     try:
-        if text.startswith(b"["):
-            items = msgspec.json.decode(text, type=list[msgspec.Raw])
-            text = bytes(items[0]) if items else b"{}"
-        raw = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        return _first_of(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
+        if b"NaN" not in text and b"Infinity" not in text:
+            return None
+    try:  # NaN and Infinity as Python writes them
+        return _first_of(msgspec.json.encode(json.loads(text)))
+    except (ValueError, RecursionError):
         return None
+
+
+def _first_of(text: bytes) -> dict[str, Any]:
+    if text.startswith(b"["):
+        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+        text = bytes(items[0]) if items else b"{}"
+    raw = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     return {key: {} if bytes(memoryview(value)[:1]) == b"{" else None for key, value in raw.items()}
 
 

@@ -37,6 +37,7 @@ _NO_SCORE = re.compile(
 class _Name(msgspec.Struct):
     name: str
     split: str | None = None
+    sub_split: str | None = None
     perturbation: dict[str, Any] | None = None
 
 
@@ -98,7 +99,7 @@ class _State(msgspec.Struct):
 
 def header(path: str) -> Log:
     """What the folder says of the run."""
-    instances = decoded_file(path, list[_Instance])
+    instances = _instances(path)
     spec = beside(path, _SPEC, _Spec) or _Spec(name=Path(path).parent.name)
     model = str(spec.adapter_spec.get("model") or "unnamed")
     names = _names(instances, spec)
@@ -128,7 +129,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
         for one in state.request_states
     }
     seen = set()
-    for line, instance in enumerate(decoded_file(log.path, list[_Instance]), 1):
+    for line, instance in enumerate(_instances(log.path), 1):
         key = _key(instance.instance_id, instance.perturbation, instance.train_trial_index)
         seen.add(key)
         values = {stat.name.name: stat.mean for stat in instance.stats if stat.count and _is_score(stat.name.name)}
@@ -140,6 +141,16 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             if record.status != ERRORED or not record.error:
                 record.status, record.error = MISSING, "the run has no statistics of it"
             yield record
+
+
+def _instances(path: str) -> list[_Instance]:
+    """The instances with the statistics of all metrics: every metric that looks at instances has an entry of its own."""
+    instances: dict[tuple[str, int], _Instance] = {}
+    for one in decoded_file(path, list[_Instance]):
+        first = instances.setdefault(_key(one.instance_id, one.perturbation, one.train_trial_index), one)
+        if first is not one:
+            first.stats += one.stats
+    return list(instances.values())
 
 
 def _record(
@@ -230,4 +241,12 @@ def _printed(path: str, spec: _Spec, model: str, names: list[str]) -> Iterator[P
         value = number_of(stat.mean)
         if stat.name.name in names and value is not None and not stat.name.perturbation and stat.count:
             task = _task(spec, stat.name.split)
-            yield Printed(name="mean", value=value, model=model, task=task, check=stat.name.name, rule="mean")
+            part = stat.name.sub_split
+            yield Printed(
+                name=f"mean of {part}" if part else "mean",
+                value=value,
+                model=model,
+                task=task,
+                check=stat.name.name,
+                rule="" if part else "mean",
+            )

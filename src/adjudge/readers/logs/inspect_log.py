@@ -22,6 +22,7 @@ from adjudge.readers.logs.record import (
     ABSTAINED,
     ERRORED,
     NO_SCORE,
+    NOT_REDUCED,
     UNPARSED,
     Log,
     Printed,
@@ -112,6 +113,7 @@ class _Eval(msgspec.Struct):
     solver_args: dict[str, Any] | None = None
     model_generate_config: dict[str, Any] = {}
     model_args: dict[str, Any] = {}
+    model_roles: dict[str, Any] | None = None
     config: dict[str, Any] = {}
     scorers: list[dict[str, Any]] | None = None
 
@@ -139,6 +141,7 @@ class _Header(msgspec.Struct):
     status: str = "started"
     plan: dict[str, Any] | None = None
     results: _Results | None = None
+    invalidated: bool = False
 
     @property
     def epochs(self) -> int:
@@ -167,7 +170,7 @@ def header(path: str) -> Log:
     else:
         document = _document(path)
         head, notes, samples = document, _status_notes(document), document.samples or []
-    names = list(dict.fromkeys(name for sample in samples for name in _flat(sample.scores)))
+    names = _names(samples)
     evaluation = head.eval
     again = len(samples) - len({_key(sample) for sample in samples})
     if again:
@@ -214,7 +217,7 @@ def _records(
 
 def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[str, Any]) -> Record:
     scores = _flat(sample.scores)
-    main = scores.get(scorer)
+    main = scores.get(scorer) or _of_all_keys(scores, scorer)
     score = NO_SCORE if main is None else _score(main, log, sample, scorer)
     error = sample.error.get("message") if isinstance(sample.error, dict) else sample.error
     meta = msgspec.json.encode(sample.metadata).decode() if sample.metadata else None
@@ -272,6 +275,26 @@ def _flat(scores: dict[str, _Score] | None) -> dict[str, _Score]:
         elif not isinstance(score.value, list):
             flat[name] = score
     return flat
+
+
+def _names(samples: Sequence[_Named]) -> list[str]:
+    """The names of the scores, those with a number before those that are words alone.
+
+    A score whose value is an object has the names of its keys; where it could not be given at all, it is NaN under its own.
+    """
+    keyed = {name for one in samples for name, score in (one.scores or {}).items() if isinstance(score.value, dict)}
+    numbers: dict[str, bool] = {}
+    for sample in samples:
+        for name, score in _flat(sample.scores).items():
+            if name not in keyed:
+                numbers[name] = numbers.get(name, False) or score_of(score.value) is not None
+    return sorted(numbers, key=lambda name: not numbers[name])
+
+
+def _of_all_keys(scores: dict[str, _Score], scorer: str) -> _Score | None:
+    """The score that stands for all of its keys, where it could not be given."""
+    named = (score for name, score in scores.items() if scorer.startswith(f"{name}/"))
+    return next((score for score in named if score_of(score.value) is NO_SCORE), None)
 
 
 def _key(sample: _Named) -> _Key:
@@ -342,9 +365,12 @@ def _check_version(data: bytes, path: str, member: str | None) -> None:
 
 
 def _status_notes(head: _Header) -> list[str]:
-    if head.status == "success":
-        return []
-    return [f"{head.eval.task} of {head.eval.model} is not finished: the log's status is {head.status!r}"]
+    notes = []
+    if head.status != "success":
+        notes.append(f"{head.eval.task} of {head.eval.model} is not finished: the log's status is {head.status!r}")
+    if head.invalidated:
+        notes.append(f"{head.eval.task} of {head.eval.model} has samples that were marked invalid; they are counted")
+    return notes
 
 
 def _conditions(head: _Header) -> dict[str, Any]:
@@ -361,6 +387,7 @@ def _conditions(head: _Header) -> dict[str, Any]:
         "solver": [evaluation.solver, evaluation.solver_args or {}, plan.get("steps") or []],
         "generation": {key: value for key, value in sorted(generation.items()) if key not in _OPERATION},
         "task_args": evaluation.task_args,
+        "evaluation_model": {role: _of_role(model) for role, model in sorted((evaluation.model_roles or {}).items())},
         "epochs": head.epochs,
         "limit": evaluation.config.get("limit"),
         "dataset_samples": evaluation.dataset.samples,
@@ -368,8 +395,19 @@ def _conditions(head: _Header) -> dict[str, Any]:
     }
 
 
+def _of_role(model: Any) -> Any:
+    """A model that has a part in the evaluation, such as its grader, with the settings that change what it says."""
+    if isinstance(model, list):
+        return [_of_role(one) for one in model]
+    if not isinstance(model, dict):
+        return model
+    settings = model.get("config") or {}
+    return [model.get("model"), {key: settings[key] for key in sorted(settings.keys() - _OPERATION)}]
+
+
 def _printed(head: _Header, names: list[str]) -> Iterator[Printed]:
-    reducers = head.eval.config.get("epochs_reducer") or ["mean"]
+    reducers = head.eval.config.get("epochs_reducer", ["mean"])
+    usual = "mean" if reducers is None else str(reducers[0]) if reducers else NOT_REDUCED
     for score in head.results.scores if head.results else ():
         keyed = f"{score.scorer}/{score.name}"
         check = keyed if keyed in names else score.name
@@ -383,7 +421,7 @@ def _printed(head: _Header, names: list[str]) -> Iterator[Printed]:
                     task=head.eval.task,
                     check=check,
                     rule="" if metric.params else rule,
-                    reducer=score.reducer or str(reducers[0]),
+                    reducer=score.reducer or usual,
                 )
 
 

@@ -7,7 +7,7 @@ their own, named METRIC,FILTER as in the results. `[invalid]` from a filter is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def header(path: str) -> Log | None:
     task = matched[1] if matched else name.partition(".")[0].removeprefix("samples_")
     results_file = _results_of(path, matched[2] if matched else None)
     results = _Results() if results_file is None else decoded_file(str(results_file), _Results)
-    names, left_out = _names(path)
+    names, left_out = _names(path, _filters(results, task))
     model = _model(results) or Path(path).parent.name or "unnamed"
     log = Log(
         title="lm-eval samples",
@@ -111,7 +111,8 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
     seen: set[tuple[str, int]] = set()
     main_filter = scorer.rpartition(",")[2]
     other_checks: dict[str, dict[str, Check]] = {}
-    rows = list(decoded_lines(log.path, dict[str, Any]))
+    results = decoded_file(log.files[1], _Results) if len(log.files) > 1 else _Results()
+    rows = list(_rows(log.path, _filters(results, task)))
     for _, row in rows:
         of_document = other_checks.setdefault(str(row.get("doc_id")), {})
         for name, value in _scores(row).items():
@@ -216,11 +217,27 @@ def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{name},{row.get('filter', 'none')}": row.get(name) for name in names}
 
 
-def _names(path: str) -> tuple[list[str], set[str]]:
+def _filters(results: _Results, task: str) -> list[str]:
+    """The filters of a task, in the order in which they were applied."""
+    keys = (key.partition(",") for key in results.results.get(task, {}))
+    return list(dict.fromkeys(of_filter for _, comma, of_filter in keys if comma))
+
+
+def _rows(path: str, filters: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line, sample). Before 0.4.7 none names its filter: every document stands there once for each, in their order."""
+    seen: dict[Any, int] = {}
+    for line, row in decoded_lines(path, dict[str, Any]):
+        if "filter" not in row:
+            seen[row.get("doc_id")] = place = seen.get(row.get("doc_id"), -1) + 1
+            row["filter"] = filters[place] if place < len(filters) else "none"
+        yield line, row
+
+
+def _names(path: str, filters: Sequence[str]) -> tuple[list[str], set[str]]:
     """The metrics that are a number a sample, and those that are none."""
     names: dict[str, None] = {}
     left_out: set[str] = set()
-    for _, row in islice(decoded_lines(path, dict[str, Any]), _LOOKED_AT):
+    for _, row in islice(_rows(path, filters), _LOOKED_AT):
         for name, value in _scores(row).items():
             if isinstance(value, bool) or number_of(value) is not None:
                 names[name] = None
@@ -230,12 +247,10 @@ def _names(path: str) -> tuple[list[str], set[str]]:
 
 
 def _results_of(path: str, time: str | None) -> Path | None:
-    """The results file with the same time, or the only one in the folder."""
+    """The results file with the same time, whatever `--output_path` calls it, or the only one in the folder."""
     folder = Path(path).parent
-    exact = folder / f"results_{time}.json"
-    if time is not None and exact.is_file():
-        return exact
-    files = sorted(folder.glob("results_*.json"))
+    same = [] if time is None else sorted(folder.glob(f"*_{time}.json"))
+    files = same or sorted(folder.glob("results_*.json"))
     return files[0] if len(files) == 1 else None
 
 

@@ -25,6 +25,9 @@ from adjudge.readers.logs.record import (
 )
 
 _MATCH = "match"
+_REASONS = ("message", "msg", "error", "type")
+_CHOICE = "choice"
+"""Of `metrics`, where a model graded: it was asked after the answer, with the answer in its prompt."""
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -42,6 +45,7 @@ class _Sample(msgspec.Struct):
     error: str | None = None
     prompt: Any = None
     sampled: Any = None
+    first_sampled: Any = None
     expected: Any = None
 
 
@@ -83,7 +87,7 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             model=log.models[0],
             task=log.tasks[0],
             error=sample.error or ("no event scores it" if score is NO_SCORE else None),
-            answer=text_of(sample.sampled),
+            answer=text_of(sample.first_sampled if _CHOICE in sample.metrics else sample.sampled),
             target=text_of(sample.expected),
             input=text_of(sample.prompt),
             input_hash=content_hash(sample.prompt, sample.expected),
@@ -119,9 +123,10 @@ def _add(sample: _Sample, event: _Event, path: str, line: int) -> None:
     elif event.type == "metrics":
         sample.metrics |= data
     elif event.type == "error":
-        sample.error = str(data.get("msg") or data.get("error") or data.get("type") or "an error event")
+        sample.error = str(next(filter(None, map(data.get, _REASONS)), "an error event"))
     elif event.type == "sampling":
-        sample.prompt = data.get("prompt", sample.prompt)
+        if sample.prompt is None:
+            sample.prompt, sample.first_sampled = data.get("prompt"), data.get("sampled")
         sample.sampled = data.get("sampled", sample.sampled)
 
 

@@ -1,7 +1,8 @@
 """promptfoo: the JSON output of version 3, and its JSON Lines.
 
 A sample is a test, told by its variables and assertions; the model is the provider, with the prompt where there are
-several. Tests with the same content are repeats of one. A result with failureReason 2 is an error of the provider.
+several. Tests with the same content are repeats of one. A result with failureReason 2 is an error of the provider. Whether
+a test passed is what promptfoo says: its assertions, their weights and its threshold decide that, not the score alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MAIN = "score"
 class _Grading(msgspec.Struct):
     score: float | None = None
     reason: str | None = None
-    component_results: list[dict[str, Any]] | None = msgspec.field(default=None, name="componentResults")
+    component_results: list[dict[str, Any] | None] | None = msgspec.field(default=None, name="componentResults")
 
 
 class _Result(msgspec.Struct, rename="camel"):
@@ -62,16 +63,18 @@ def header(path: str) -> Log:
         raise InputError("has no results", file=path)
     models = _models(rows)
     checks = [_MAIN, *dict.fromkeys(name for _, row in rows for name, _ in _components(row))]
-    asserted = content_hash(sorted({content_hash(row.vars, _asserted(row)) for _, row in rows}))
+    asserted = content_hash(sorted({content_hash(_vars(row), _asserted(row)) for _, row in rows}))
     prompts = content_hash(sorted({str(row.prompt_id or (row.prompt or {}).get("label")) for _, row in rows}))
+    graders = sorted({grader for _, row in rows if (grader := _grader(row)) is not None})
     return Log(
         title="promptfoo results, version 3" if document else "promptfoo results, JSON Lines",
         files=[path],
         models=sorted(set(models.values())),
         tasks=[],
         checks=checks,
-        conditions={TASK: {"assertions": asserted, "prompt": prompts}},
+        conditions={TASK: {"assertions": asserted, "prompt": prompts, "evaluation_model": graders}},
         printed=[] if document is None else list(_printed(document.results, models)),
+        decides=True,
     )
 
 
@@ -83,13 +86,15 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
     for line, row in rows:
         model, sample = models[_system(row)], _sample(row)
         trials[model, sample] = trial = trials.get((model, sample), 0) + 1
-        components = dict(_components(row))
-        value = row.score if scorer == _MAIN else components[scorer].value if scorer in components else None
-        score = score_of(row.success if scorer == _MAIN and value is None else value) or NO_SCORE
-        failed = row.failure_reason == _ERROR or (row.error is not None and row.failure_reason is None)
         grading = row.grading_result
+        whole = score_of(row.success if row.score is None else row.score) or NO_SCORE
+        components = {**dict(_components(row)), _MAIN: Check(whole.as_reported, row.success)}
+        judged = components.get(scorer)
+        score = whole if scorer == _MAIN else score_of(None if judged is None else judged.value) or NO_SCORE
+        failed = row.failure_reason == _ERROR
+        if row.failure_reason is None:  # in older files `error` is also the reason of an assertion that failed
+            failed = row.error is not None and grading is None
         response = row.response if isinstance(row.response, dict) else {"output": row.response}
-        main = Check(score.as_reported, row.success)
         yield Record(
             id=sample,
             model=model,
@@ -98,10 +103,11 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
             answer=text_of(response.get("output")),
             explanation=None if grading is None else text_of(grading.reason),
             cached=bool(response["cached"]) if "cached" in response else None,
-            input=text_of(row.vars),
-            input_hash=content_hash(row.vars, _asserted(row)),
+            input=text_of(_vars(row)),
+            input_hash=content_hash(_vars(row), _asserted(row)),
             line=line,
-            checks=[main if name == _MAIN else components.get(name) for name in log.checks],
+            checks=[components.get(name) for name in log.checks],
+            success=None if judged is None else judged.passed,
             **score.fields(ERRORED if failed else None),
         )
 
@@ -144,19 +150,36 @@ def _models(rows: list[tuple[int, _Result]]) -> dict[tuple[str, int], str]:
 def _sample(row: _Result) -> str:
     """The description of the test where it has one, with a digest of its variables and assertions."""
     described = (row.test_case or {}).get("description")
-    digest = content_hash(row.vars, _asserted(row))[:12]
+    digest = content_hash(_vars(row), _asserted(row))[:12]
     return f"{str(described)[:60]}-{digest}" if described else digest
+
+
+def _vars(row: _Result) -> dict[str, Any]:
+    """The variables of the test, without those that the run itself set: they differ from attempt to attempt."""
+    return {name: value for name, value in row.vars.items() if name != "sessionId" and not name.startswith("_")}
 
 
 def _asserted(row: _Result) -> Any:
     return (row.test_case or {}).get("assert") or []
 
 
+def _grader(row: _Result) -> str | None:
+    """Who grades the assertions that need a model, and how it is asked, where the test says it for all of them."""
+    options = (row.test_case or {}).get("options") or {}
+    provider, asked = options.get("provider"), options.get("rubricPrompt")
+    if provider is None and asked is None:
+        return None
+    name = (provider.get("label") or provider.get("id")) if isinstance(provider, dict) else provider
+    return f"{name or 'the usual one'}, {content_hash(provider, asked)[:8]}"
+
+
 def _components(row: _Result) -> Iterator[tuple[str, Check]]:
     """What every assertion said, by its metric or type; of several alike the number is added."""
     seen: dict[str, int] = {}
     for component in (row.grading_result.component_results if row.grading_result else None) or ():
-        assertion = component.get("assertion") or {}
+        if component is None:
+            continue
+        assertion = component.get("assertion") or (component.get("metadata") or {}).get("assertionSet") or {}
         name = str(assertion.get("metric") or assertion.get("type") or "assertion")[:60]
         seen[name] = seen.get(name, 0) + 1
         number, passed = number_of(component.get("score")), component.get("pass")

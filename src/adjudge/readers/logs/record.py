@@ -30,6 +30,8 @@ MOST_ABSENT = 1_000_000
 """Attempts that a log plans and does not have; each is a row of the run."""
 Trial = Annotated[int, msgspec.Meta(ge=0, lt=(1 << 31) - 1)]
 Tokens = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+NOT_REDUCED = ""
+"""The reducer of a printed number that is about attempts, not items."""
 NAN = math.nan
 
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
@@ -67,6 +69,7 @@ class Check(NamedTuple):
 class Record(msgspec.Struct, gc=False, kw_only=True):
     """One attempt at one sample. `checks` are in the order of the log's check names; `line` is where it stands.
 
+    `success`: what the log itself calls passed or not, where it does so beside its score.
     `cached`: the answer is one of an earlier run; `cache_read` and `cache_write` are tokens of the prompt that the provider
     took from its cache and put there.
     """
@@ -79,6 +82,7 @@ class Record(msgspec.Struct, gc=False, kw_only=True):
     score: float = NAN
     kind: int = NO_KIND
     reported: float = NAN
+    success: bool | None = None
     error: str | None = None
     answer: str | None = None
     target: str | None = None
@@ -104,6 +108,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "score": pa.float64(),
     "reported": pa.float64(),
     "confidence": pa.float64(),
+    "success": pa.bool_(),
     "cached": pa.bool_(),
     "cache_read": pa.int64(),
     "cache_write": pa.int64(),
@@ -131,7 +136,7 @@ class Log(msgspec.Struct, kw_only=True):
 
     `conditions` are the facts by task under which it was made; `checks` the names of its scores, the main one first;
     `files` all files that belong to it, the one with the samples first; `unread` what is in it and not read; `unscored`
-    a log in which nothing was scored.
+    a log in which nothing was scored; `decides` one that says of every score whether it passed.
     """
 
     format: str = ""
@@ -146,6 +151,7 @@ class Log(msgspec.Struct, kw_only=True):
     unread: list[str] = []
     samples: int | None = None
     unscored: bool = False
+    decides: bool = False
 
     @property
     def path(self) -> str:
