@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from adjudge.comparisons.outcomes import equal_rows, near, plain
+from adjudge.comparisons.outcomes import equal_rows, holds, near, plain
 from adjudge.comparisons.systems import FACTORS, System, sample_of
 from adjudge.errors import ConfigError
 
@@ -238,26 +238,33 @@ def _same_data(systems: Sequence[System]) -> tuple[list[str], bool, list[str], l
 
 def _labels(first: System, second: System, keys: Sequence[str], *, whole: bool) -> list[str]:
     """A reason when shared samples carry different labels, or when nothing shows that they carry the same."""
-    if first.run is second.run:
-        return []
     names = first.label_columns
     pair = f"{first.name} and {second.name}"
     if set(names) != set(second.label_columns):
         return [f"{pair} store different columns of the data set: {names} and {second.label_columns}"]
     digests = [system.run.manifest.digests.get("dataset") for system in (first, second)]
     if not names:
-        if whole and digests[0] == digests[1]:
+        if first.run is second.run or (whole and digests[0] == digests[1]):
             return []
         return [
             f"{pair} have different data set digests, and store no labels by which the shared samples could be held"
         ]
     a, b = first.table(names, keys), second.table(names, keys)
     same = np.all([equal_rows(a.column(name), b.column(name)) for name in names], axis=0)
-    different = np.flatnonzero(~same)
+    silent = np.any([_says_nothing(system, names, keys) for system in (first, second)], axis=0)
+    different = np.flatnonzero(~same & ~silent)
     if not different.size:
         return []
     where = f"{different.size} of {len(keys)} shared samples, first {sample_of(keys[int(different[0])])!r}"
     return [f"{pair} carry different labels ({', '.join(names)}) on {where}"]
+
+
+def _says_nothing(system: System, names: Sequence[str], keys: Sequence[str]) -> Any:
+    """Which samples are missing, so that the run has none of their labels: they may be those of the other side."""
+    rows = system.table([*names, "bucket"], keys)
+    return np.all(
+        [holds(rows.column("bucket"), "missing"), *(rows.column(name).is_null().to_numpy() for name in names)], axis=0
+    )
 
 
 def named_factor(systems: Sequence[System], name: str) -> str:

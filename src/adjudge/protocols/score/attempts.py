@@ -33,6 +33,7 @@ class Partial(NamedTuple):
     items: int
     dataset: dict[int, bytes]
     unnamed: int
+    unlike: int
 
 
 def partial_of(
@@ -61,6 +62,7 @@ def partial_of(
         int(first.sum()),
         _dataset(samples, first, slots),
         int(samples.num_rows - (pc.sum(samples.column("named")).as_py() or 0)),
+        _unlike(samples, columns["item"]),
     )
 
 
@@ -91,6 +93,19 @@ def _dataset(samples: pa.Table, first: NDArray[np.bool_], slots: NDArray[np.uint
     return {int(place): digest.digest() for place, digest in zip(present, digests, strict=True)}
 
 
+def _unlike(samples: pa.Table, items: NDArray[Any]) -> int:
+    """How many attempts were asked something else, or have another target, than another model's at the same item."""
+    order = np.lexsort((samples.column("trial").to_numpy(), items))
+    unlike = np.zeros(order.size, dtype=bool)
+    for name in ("input_hash", "target"):
+        column = one_array(samples.column(name))
+        known = order[column.is_valid().to_numpy(zero_copy_only=False)[order]]
+        place = column.dictionary_encode().indices.fill_null(-1).to_numpy()[known]
+        same = np.all([np.diff(key[known]) == 0 for key in (items, samples.column("trial").to_numpy())], axis=0)
+        unlike[known[1:][same & (np.diff(place) != 0)]] = True
+    return int(unlike.sum())
+
+
 @dataclass
 class Attempts:
     """All attempts. `words` are the sorted names behind the codes; −1 is none."""
@@ -100,6 +115,7 @@ class Attempts:
     items: int
     dataset: str
     unnamed: int
+    unlike: int = 0
 
     @property
     def n(self) -> int:
@@ -196,6 +212,7 @@ def merged(partials: Sequence[Partial]) -> Attempts:
         int(offsets[-1]),
         _digest_of({slot: digest for partial in partials for slot, digest in partial.dataset.items()}),
         sum(partial.unnamed for partial in partials),
+        sum(partial.unlike for partial in partials),
     )
 
 

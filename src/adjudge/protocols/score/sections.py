@@ -98,6 +98,8 @@ def of_ranking(
     if len(models) > _MOST_RANKED:
         return None, [f"{len(models)} models are not ranked; the tests of all pairs are for at most {_MOST_RANKED}"]
     unlike = _unlike(models, conditions)
+    if attempts.unlike:
+        unlike = f"{attempts.unlike:,} attempts have another input or target than another model's at the same sample"
     if unlike:
         return None, [f"the models are not ranked: {unlike}"]
     keys, rows = _shared(attempts, models)
