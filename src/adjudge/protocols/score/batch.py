@@ -20,6 +20,7 @@ from adjudge.protocols.score.groups import Group, ungrouped
 from adjudge.provenance.canonical import bytes_of
 from adjudge.readers.logs.record import MISSING, NO_KIND, TYPES
 
+_OF_ITEM = ("target", "cluster", "input", "input_hash", "meta")
 _NUMBERED = re.compile(r"#\d+$")
 
 Floats = NDArray[np.float64]
@@ -62,7 +63,7 @@ def rows_of(partition: Partition, config: ScoreConfig) -> Rows | None:
     table = ungrouped(_filled(pa.concat_tables(tables, promote_options="default"), groups, partition))
     if not table.num_rows:
         return None
-    table = _ordered(table, partition.files).combine_chunks()
+    table = _of_their_items(_ordered(table, partition.files).combine_chunks())
     if "truth" in partition.tables:
         table = _labelled(table, partition.tables["truth"], partition.files)
     graded = {group.task for group in groups if group.graded}
@@ -148,6 +149,25 @@ def _ordered(table: pa.Table, files: tuple[str, ...]) -> pa.Table:
             line=other_line,
             hint="Several attempts have a `trial` each; logs of one model are held against each other by adjudge compare.",
         )
+    return table
+
+
+def _of_their_items(table: pa.Table) -> pa.Table:
+    """With what belongs to an item also where an attempt at it is missing, as the first record of the item has it."""
+    absent = table.column("status").to_numpy() == MISSING
+    if not absent.any() or absent.all():
+        return table
+    _, items = numbered([table.column("key")])
+    present = np.flatnonzero(~absent)
+    place = np.minimum(np.searchsorted(items[present], items), present.size - 1)  # rows stand in the order of items
+    source = np.where(absent, present[place], np.arange(items.size))
+    rows = pa.array(source, mask=items[source] != items)
+    for name in _OF_ITEM:
+        if name in table.column_names:
+            column = table.column(name)
+            table = table.set_column(
+                table.column_names.index(name), name, pc.coalesce(one_array(column), one_array(column).take(rows))
+            )
     return table
 
 
