@@ -306,12 +306,19 @@ class _Pair:
         return pair(pairs, self.settings)
 
     def _clusters(self, outcome: Outcome, rows: pa.Table) -> Any:
-        """Codes of the clusters: the protocol's, else the samples where there are several trials, else none."""
+        """Codes of the clusters: the protocol's, else the samples where there are several trials, else none.
+
+        A sample without a cluster beside samples with one stands alone.
+        """
+        items = self.first.items(self.keys)
         if outcome.cluster is not None:
             labels = plain(rows.column(outcome.cluster))
             if labels.null_count < len(labels):
-                return np.unique(np.array([str(label) for label in labels.to_pylist()]), return_inverse=True)[1]
-        items = self.first.items(self.keys)
+                names = [
+                    f"alone {item}" if label is None else f"cluster {label}"
+                    for label, item in zip(labels.to_pylist(), items, strict=True)
+                ]
+                return np.unique(np.array(names), return_inverse=True)[1]
         return None if len(set(items)) == len(items) else np.unique(np.array(items), return_inverse=True)[1]
 
     def _slices(self, name: str) -> list[tuple[str, Any]]:
