@@ -14,6 +14,7 @@ MUST = (
     "chat_template",
     "dataset",
     "filter",
+    "judged_score",
     "metric",
     "n_shot",
     "run_spec",
@@ -50,7 +51,8 @@ def facts_of(logs: Sequence[Log]) -> Facts:
     for log in logs:
         for model in log.models:
             for task, stated in log.conditions.items():
-                facts.setdefault(model, {}).setdefault(task, {}).update(stated)
+                judged = {"judged_score": log.checks[0]} if log.checks else {}
+                facts.setdefault(model, {}).setdefault(task, {}).update(stated | judged)
     return {model: dict(sorted(tasks.items())) for model, tasks in sorted(facts.items())}
 
 

@@ -278,17 +278,19 @@ def _flat(scores: dict[str, _Score] | None) -> dict[str, _Score]:
 
 
 def _names(samples: Sequence[_Named]) -> list[str]:
-    """The names of the scores, those with a number before those that are words alone.
+    """The names of the scores, those with a number before those that are words alone, in whatever order the samples stand.
 
     A score whose value is an object has the names of its keys; where it could not be given at all, it is NaN under its own.
     """
     keyed = {name for one in samples for name, score in (one.scores or {}).items() if isinstance(score.value, dict)}
-    numbers: dict[str, bool] = {}
+    places: dict[str, int] = {}
+    numbers: set[str] = set()
     for sample in samples:
-        for name, score in _flat(sample.scores).items():
-            if name not in keyed:
-                numbers[name] = numbers.get(name, False) or score_of(score.value) is not None
-    return sorted(numbers, key=lambda name: not numbers[name])
+        for place, (name, score) in enumerate(_flat(sample.scores).items()):
+            places[name] = max(place, places.get(name, 0))
+            if name not in numbers and score_of(score.value) is not None:
+                numbers.add(name)
+    return sorted(places.keys() - keyed, key=lambda name: (name not in numbers, places[name], name))
 
 
 def _of_all_keys(scores: dict[str, _Score], scorer: str) -> _Score | None:
