@@ -7,6 +7,7 @@ Of an item that was tried several times the side that won more of its attempts w
 from __future__ import annotations
 
 import hashlib
+import math
 from pathlib import Path
 
 import msgspec
@@ -49,8 +50,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_state(path: Path) -> State | None:
-    """The state of earlier looks; None where there was none. Another file is a ConfigError."""
-    return stored(path, State, SCHEMA, "is no state of a sequential gate: {}") if path.exists() else None
+    """The state of earlier looks; None where there was none. Another file, or counts that do not add up, are a ConfigError."""
+    if not path.exists():
+        return None
+    state: State = stored(path, State, SCHEMA, "is no state of a sequential gate: {}")
+    counts = state.wins, state.losses, state.ties
+    if min(*counts, state.looks) < 0 or sum(counts) != len(set(state.seen)) or len(set(state.seen)) < len(state.seen):
+        raise ConfigError(f"{path}: its counts are not those of its {len(state.seen):,} items: begin with a new file")
+    return state
 
 
 def look(candidate: str, baseline: str, state: State | None, *, alpha: float | None = None) -> Look:
@@ -64,7 +71,7 @@ def look(candidate: str, baseline: str, state: State | None, *, alpha: float | N
     now = state or State(
         protocol=manifest.protocol,
         metric=outcome.name,
-        baseline=_digest_of(first),
+        baseline=_digest_of(first, outcome),
         alpha=0.05 if alpha is None else alpha,
     )
     _refuse_other(now, first, outcome, alpha)
@@ -84,10 +91,13 @@ def _outcome(first: System, second: System) -> Outcome:
     return binary
 
 
-def _digest_of(baseline: System) -> str:
-    """What the baseline is: its data set and its verdicts follow from its files."""
-    digests = baseline.run.manifest.digests
-    return hashlib.sha256(f"{baseline.model}/{sorted(digests.items())}".encode()).hexdigest()[:32]
+def _digest_of(baseline: System, outcome: Outcome) -> str:
+    """What the baseline is: what it was judged with, and the outcome of every sample; whether it has a page is the same."""
+    digests = sorted((name, value) for name, value in baseline.run.manifest.digests.items() if name != "report_data")
+    keys = sorted(baseline.place)
+    values = outcome.values(baseline.table(sorted(outcome.columns()), keys)).tolist()
+    content = [baseline.model, digests, keys, [None if math.isnan(value) else value for value in values]]
+    return hashlib.sha256(msgspec.json.encode(content)).hexdigest()[:32]
 
 
 def _refuse_other(state: State, baseline: System, outcome: Outcome, alpha: float | None) -> None:
@@ -96,7 +106,7 @@ def _refuse_other(state: State, baseline: System, outcome: Outcome, alpha: float
     for what, kept, now in (
         ("protocol", state.protocol, manifest.protocol),
         ("metric", state.metric, outcome.name),
-        ("baseline", state.baseline, _digest_of(baseline)),
+        ("baseline", state.baseline, _digest_of(baseline, outcome)),
         ("alpha", state.alpha, state.alpha if alpha is None else alpha),
     ):
         if kept != now:
