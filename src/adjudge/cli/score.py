@@ -15,7 +15,7 @@ from adjudge.errors import ConfigError
 @click.option("--list", "list_only", is_flag=True, help="Say what was recognised, and what is in it; judge nothing.")
 @click.option("--scorer", help="The score that is judged, where a log has several [the first].")
 @click.option("--pass-at", type=float, help="A score from here on has passed [1, where scores are only 0 and 1].")
-@click.option("--range", "range_", type=float, nargs=2, help="The least and the greatest score there can be [0 1].")
+@click.option("--range", type=float, nargs=2, help="The least and the greatest score there can be [0 1].")
 @click.option("--wide", metavar="A,B", help="The file has a row a sample and a column a model: these.")
 @click.option("--model", help="Model of records that name none [the name of their file].")
 @click.option("--task", help="Task of records that name none.")
@@ -25,7 +25,7 @@ from adjudge.errors import ConfigError
 @click.option("--bins", type=int, help="Bins of the calibration error [10].")
 @run_options
 @click.pass_context
-def score(ctx: click.Context, /, list_only: bool, range_: tuple[float, float] | None, **flags: Any) -> int:
+def score(ctx: click.Context, /, list_only: bool, **flags: Any) -> int:
     """Judge logs of Inspect, lm-eval, promptfoo, DeepEval, HELM, OpenAI evals, Every-Eval-Ever, or your own table of scores.
 
     \b
@@ -39,7 +39,7 @@ def score(ctx: click.Context, /, list_only: bool, range_: tuple[float, float] | 
         if not flags["logs"]:
             raise ConfigError("--list needs a file or a folder")
         return _list(flags["logs"], as_json=flags["as_json"])
-    flags["range"] = None if range_ is None else list(range_)
+    flags["range"] = None if flags["range"] is None else list(flags["range"])
     if flags["wide"] is not None:
         flags["wide"] = [name.strip() for name in flags["wide"].split(",")]
     settings, run_flags = settings_and_run_flags(ctx, flags, needs=("logs",))

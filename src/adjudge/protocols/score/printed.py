@@ -35,6 +35,7 @@ RULES: dict[str, Callable[[Values], float]] = {
     "standard error": lambda values: _deviation(values) / math.sqrt(len(values)),
     "standard deviation": _deviation,
 }
+_NO_ANSWER = -math.inf
 PASSED = "share passed"
 """The rule of a tool that counts what it calls passed, among all attempts."""
 
@@ -55,8 +56,11 @@ def reduced(values: Values, reducer: str) -> float | None:
     return math.comb(right, k) / ways if match[1] == "pass_k" else 1.0 - math.comb(total - right, k) / ways
 
 
-def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None:
-    """The printed number by its own rule: attempts with a score of the log's, one value an item, no answer being 0."""
+def recomputed(attempts: Attempts, printed: Printed, rows: Ints, main: str = "") -> float | None:
+    """The printed number by its own rule: attempts with a score of the log's, one value an item, no answer being 0.
+
+    To the mode N is another word than I, though both count 0: of the judged score (`main`) the status tells them apart.
+    """
     if printed.rule == PASSED and rows.size:
         return float((attempts.columns[f"check.{printed.check}.passed"][rows] == 1).mean())
     if printed.rule not in RULES:
@@ -66,12 +70,14 @@ def recomputed(attempts: Attempts, printed: Printed, rows: Ints) -> float | None
     known = ~np.isnan(values)
     if printed.reducer == NOT_REDUCED:
         return RULES[printed.rule](values[known].tolist()) if known.any() else None
+    if printed.reducer == "mode" and printed.check == main:
+        values = np.where(attempts.has_status("abstained")[rows] & known, _NO_ANSWER, values)
     items, numbers = attempts.columns["item"][rows][known], values[known].tolist()
     edges = [0, *(np.flatnonzero(np.diff(items)) + 1).tolist(), len(numbers)]  # attempts stand in the order of items
     patterns = [tuple(numbers[low:high]) for low, high in pairwise(edges) if high]  # few, which recur
     reduced_patterns = {pattern: reduced(list(pattern), printed.reducer) for pattern in set(patterns)}
     one_each = [reduced_patterns[pattern] for pattern in patterns]
-    chosen = [value for value in one_each if value is not None]
+    chosen = [0.0 if value == _NO_ANSWER else value for value in one_each if value is not None]
     return RULES[printed.rule](chosen) if chosen and len(chosen) == len(one_each) else None
 
 
@@ -86,7 +92,7 @@ def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str
         chosen = of_model
         if item.task and item.task in attempts.words["task"]:
             chosen = of_model[attempts.columns["task"][of_model] == attempts.words["task"].index(item.task)]
-        again = recomputed(attempts, item, chosen)
+        again = recomputed(attempts, item, chosen, main)
         over_all = _over_all(attempts, item, chosen, main) if item.rule in {"mean", PASSED} else None
         label = f"{item.check}: {item.name}" if item.check else item.name
         why = _why(attempts, item, chosen, again, over_all)
