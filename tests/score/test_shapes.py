@@ -80,7 +80,7 @@ def test_another_grader_is_a_factor(tmp_path):
         document["eval"]["model"] = f"m{place}"
         document["eval"]["model_roles"] = {"grader": {"model": grader, "config": {}, "args": {}}}
         logs.append(str(f.document(path, document)))
-    with pytest.raises(NotComparable, match="evaluation_model"):
+    with pytest.raises(NotComparable, match="model_roles"):
         adjudge.compare(*logs)
 
 

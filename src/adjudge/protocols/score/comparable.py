@@ -24,7 +24,7 @@ MUST = (
     "task_version",
 )
 """Facts that must be the same, whatever is compared."""
-FACTORS = ("evaluation_model", "generation", "prompt", "seeds", "solver", "task_args")
+FACTORS = ("evaluation_model", "generation", "limits", "model_roles", "prompt", "seeds", "solver", "task_args")
 """Facts of which one may be what is compared; two at once are refused."""
 
 

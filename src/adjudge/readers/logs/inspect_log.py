@@ -50,6 +50,8 @@ _STATUS_OF = {"invalid_response_format": UNPARSED, "refusal": ABSTAINED}
 # Settings of a generation that change how fast it is, not what is asked.
 _OPERATION = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
 
+_LIMITS = ("message_limit", "token_limit", "time_limit", "working_limit", "cost_limit")
+
 
 class _Score(msgspec.Struct, gc=False):
     value: Any = None
@@ -380,16 +382,22 @@ def _conditions(head: _Header) -> dict[str, Any]:
     plan = head.plan or {}
     settings = plan.get("config")
     generation = {**evaluation.model_generate_config, **(settings if isinstance(settings, dict) else {})}
+    finish = plan.get("finish")
     return {
         "task_version": evaluation.task_version,
         "scorers": [
             {"name": scorer.get("name"), "options": scorer.get("options") or {}} for scorer in evaluation.scorers or ()
         ],
         "dataset": evaluation.dataset.name,
-        "solver": [evaluation.solver, evaluation.solver_args or {}, plan.get("steps") or []],
-        "generation": {key: value for key, value in sorted(generation.items()) if key not in _OPERATION},
+        "solver": [
+            evaluation.solver,
+            evaluation.solver_args or {},
+            [*(plan.get("steps") or []), *([] if finish is None else [finish])],
+        ],
+        "generation": _asked(generation),
+        "limits": {name: evaluation.config[name] for name in _LIMITS if evaluation.config.get(name) is not None},
+        "model_roles": {role: _of_role(model) for role, model in sorted((evaluation.model_roles or {}).items())},
         "task_args": evaluation.task_args,
-        "evaluation_model": {role: _of_role(model) for role, model in sorted((evaluation.model_roles or {}).items())},
         "epochs": head.epochs,
         "limit": evaluation.config.get("limit"),
         "dataset_samples": evaluation.dataset.samples,
@@ -403,8 +411,12 @@ def _of_role(model: Any) -> Any:
         return [_of_role(one) for one in model]
     if not isinstance(model, dict):
         return model
-    settings = model.get("config") or {}
-    return [model.get("model"), {key: settings[key] for key in sorted(settings.keys() - _OPERATION)}]
+    return {"model": model.get("model"), "generation": _asked(model.get("config") or {})}
+
+
+def _asked(generation: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the settings of a generation those that change what comes out."""
+    return {key: value for key, value in sorted(generation.items()) if key not in _OPERATION and value is not None}
 
 
 def _printed(head: _Header, names: list[str]) -> Iterator[Printed]:
