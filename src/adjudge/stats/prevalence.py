@@ -24,6 +24,7 @@ from adjudge.stats.estimate import (
     checked_count,
     checked_level,
     checked_successes,
+    cluster_codes,
 )
 from adjudge.stats.proportions import normal_quantile, student_quantile
 
@@ -91,8 +92,18 @@ def _lang_reiczigel(hits: int, n: int, tp: int, n_se: int, tn: int, n_sp: int, l
 FEW_LABELS = 30
 
 
-def ppi_mean(labels: npt.ArrayLike, judged: npt.ArrayLike, others: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
-    """The share of truths: `labels` and `judged` of the labelled samples, and the judge's `others` without a label."""
+def ppi_mean(
+    labels: npt.ArrayLike,
+    judged: npt.ArrayLike,
+    others: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The share of truths: `labels` and `judged` of the labelled samples, and the judge's `others` without a label.
+
+    `clusters` are those of the labelled samples, then of the others: the variance is that of what each cluster adds.
+    """
     truth, verdict = checked_column(labels, "labels"), checked_column(judged, "judged")
     rest = checked_column(others, "others")
     check_same_length(truth.size, verdict.size, "judged")
@@ -105,12 +116,22 @@ def ppi_mean(labels: npt.ArrayLike, judged: npt.ArrayLike, others: npt.ArrayLike
         return Estimate.null(why, n=n, level=level, method="PPI++")
     tuning = power_tuning(truth, verdict, rest)
     value = tuning * _mean(rest) + _mean(truth - tuning * verdict)
-    variance = _variance(truth - tuning * verdict) / n + tuning**2 * _variance(rest) / total
-    half = student_quantile(n - 1.0, 0.5 + level / 2.0) * math.sqrt(variance)
+    corrected = truth - tuning * verdict
+    variance, units = _variance(corrected) / n + tuning**2 * _variance(rest) / total, n
+    if clusters is not None:
+        codes, m = cluster_codes(clusters, n + total)
+        adds = np.concatenate([(corrected - _mean(corrected)) / n, tuning * (rest - _mean(rest)) / total])
+        units = int(np.unique(codes[:n]).size)
+        if units < 2:
+            return Estimate.null("the labelled samples are of one cluster", n=n, level=level, method="PPI++")
+        variance = m / (m - 1) * math.fsum(np.bincount(codes, weights=adds) ** 2)
+    half = student_quantile(units - 1.0, 0.5 + level / 2.0) * math.sqrt(variance)
     value, low, high = (min(1.0, max(0.0, end)) for end in (value, value - half, value + half))
-    warning = f"only {n} labelled samples: an interval over fewer than {FEW_LABELS} is a rough guide"
-    few = (warning,) if n < FEW_LABELS else ()
+    what = "labelled samples" if clusters is None else "clusters with labels"
+    warning = f"only {units} {what}: an interval over fewer than {FEW_LABELS} is a rough guide"
+    few = (warning,) if units < FEW_LABELS else ()
     method = f"PPI++, tuning {tuning:.6g}, {n} labelled of {n + total}"
+    method += "" if clusters is None else f", {units} clusters labelled"
     return Estimate(value=value, low=low, high=high, level=level, n=n, method=method, warnings=few)
 
 

@@ -207,11 +207,15 @@ def _labelled(block: Block) -> dict[str, Estimate]:
     known = ~np.isnan(truth)
     why = no_threshold(block)
     verdict = block.of_rows(block.attempts.passed).astype(np.float64)
-    agreed = int((truth[known] == verdict[known]).sum())
+    clusters = block.clusters(None)
+    if clusters is not None:
+        clusters = np.concatenate([clusters[known], clusters[~known]])
     return {
         "pass_rate_labelled": block.rate(truth == 1.0, known),
-        "pass_rate_ppi": Estimate.null(why) if why else ppi_mean(truth[known], verdict[known], verdict[~known]),
-        "label_agreement": Estimate.null(why) if why else wilson(agreed, int(known.sum())),
+        "pass_rate_ppi": Estimate.null(why)
+        if why
+        else ppi_mean(truth[known], verdict[known], verdict[~known], clusters=clusters),
+        "label_agreement": Estimate.null(why) if why else block.rate(truth == verdict, known),
     }
 
 

@@ -95,13 +95,12 @@ METRICS = (
         "pass_rate_ppi",
         "PPI++ with power tuning over people's labels and the log's verdicts",
         "pass rate, prediction-powered",
-        "Student's t on the PPI++ variance",
+        "Student's t on the PPI++ variance, by cluster where there are such",
     ),
     _rate_by_threshold(
         "label_agreement",
         "labelled attempts on which the log agrees ÷ labelled attempts",
         "agreement with labels",
-        "Wilson",
     ),
 )
 STATEMENT = "Scores are as reported: this run proves its arithmetic from the log's own verdicts, not that the harness judged rightly."
