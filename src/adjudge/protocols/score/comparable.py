@@ -28,10 +28,17 @@ FACTORS = ("evaluation_model", "generation", "limits", "model_roles", "prompt", 
 """Facts of which one may be what is compared; two at once are refused."""
 
 
-def comparable(*, has_threshold: bool, binary: bool) -> list[dict[str, Any]]:
+def comparable(*, has_threshold: bool, binary: bool, span: float) -> list[dict[str, Any]]:
     """The pass rate over all attempts where there is a threshold, and the mean score, 0 for what has none."""
     pass_rate = {"name": "pass_rate", "column": "bucket", "equals": "passed", "kind": "binary", "cluster": "cluster"}
-    mean_score = {"name": "mean_score", "column": "score", "kind": "mean", "null": 0.0, "cluster": "cluster"}
+    mean_score = {
+        "name": "mean_score",
+        "column": "score",
+        "kind": "mean",
+        "null": 0.0,
+        "cluster": "cluster",
+        "span": span,
+    }
     coverage = {"name": "coverage", "column": "status", "equals": "scored", "kind": "binary", "cluster": "cluster"}
     outcomes: list[dict[str, Any]] = []
     if has_threshold:

@@ -132,7 +132,11 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
         "tasks": attempts.words["task"],
         "thresholds": thresholds,
         "conditions": fixed,
-        "comparable": comparable(has_threshold=not attempts.undecided.any(), binary=_is_binary(attempts)),
+        "comparable": comparable(
+            has_threshold=not attempts.undecided.any(),
+            binary=_is_binary(attempts),
+            span=config.range[1] - config.range[0],
+        ),
         "dataset_columns": list(DATASET_COLUMNS),
         "factors": factors(facts, attempts.by_model),
     }
