@@ -310,3 +310,107 @@ def test_real_logs_are_read_and_their_numbers_reproduced(shared_data, judge):
         for row in section["rows"]:
             assert row[4] == row[3], "to all digits"
         assert not adjudge.verify(run).problems
+
+
+def edited(path, change=None, **spec):
+    """The log of fifteen questions, each a `C` or an `I`, after a change of the document."""
+    attempts = [g.Attempt(i, 1, "CI"[i % 3 == 0]) for i in range(1, 16)]
+    ids = tuple(range(1, 16))
+    log = g.document(g.Spec("acme/a", sample_ids=ids)._replace(**spec), attempts)
+    if change is not None:
+        change(log)
+    path.write_bytes(g.encoded(log))
+    return str(path)
+
+
+def other_questions(log):
+    for sample in log["samples"]:
+        sample["input"] = "Quite another question"
+
+
+def test_models_that_were_asked_other_things_are_not_ranked_in_one_run_nor_compared(tmp_path, judge):
+    one = edited(tmp_path / "a.json")
+    run = judge(one, edited(tmp_path / "b.json", other_questions, model="acme/b"))
+    assert not [section for section in run.metrics["sections"] if section["name"] == "ranking"]
+    assert any("another input or target" in note for note in run.metrics["notes"])
+    with pytest.raises(NotComparable, match="15 of 15 shared samples"):
+        adjudge.compare(run.path)
+
+
+def test_a_sample_that_one_log_lacks_is_no_other_question(tmp_path):
+    whole = edited(tmp_path / "a.json")
+    lacking = edited(tmp_path / "b.json", lambda log: log["samples"].pop(4), model="acme/b")
+    metric = adjudge.compare(whole, lacking).pairs[0].metrics[0]
+    assert (metric.n, metric.discordant.only_a) == (15, 1)
+
+
+def two_scores(log, lacks_first=False):
+    for place, sample in enumerate(log["samples"]):
+        value = sample["scores"]["match"]
+        lacks = lacks_first and place == 0
+        sample["scores"] = {**({} if lacks else {"strict": {**value, "value": "I"}}), "loose": value}
+
+
+def test_the_judged_score_is_not_that_of_the_first_sample(tmp_path, judge, value):
+    whole = edited(tmp_path / "a.json", two_scores)
+    lacking = edited(tmp_path / "b.json", lambda log: two_scores(log, lacks_first=True), model="acme/b")
+    run = judge(whole, lacking)
+    assert [value(run, "mean_score", model) for model in ("acme/a", "acme/b")] == [0.0, 0.0]
+
+
+def test_models_that_are_judged_by_different_scores_are_not_compared(tmp_path, judge):
+    strict = edited(tmp_path / "a.json", two_scores)
+    loose = edited(
+        tmp_path / "b.json",
+        lambda log: [two_scores(log), [sample["scores"].pop("strict") for sample in log["samples"]]],
+        model="acme/b",
+    )
+    with pytest.raises(NotComparable, match="judged_score"):
+        adjudge.compare(judge(strict, loose).path)
+
+
+@pytest.mark.parametrize(
+    "factor, change",
+    [
+        ("model_roles", lambda log: log["eval"].update(model_roles={"grader": {"model": "x/judge"}})),
+        ("limits", lambda log: log["eval"]["config"].update(token_limit=100)),
+        ("solver", lambda log: log["plan"].update(finish={"solver": "self_critique", "params": {}})),
+    ],
+)
+def test_what_may_make_a_difference_is_named_and_two_at_once_are_refused(tmp_path, factor, change):
+    before = edited(tmp_path / "a.json")
+    assert list(adjudge.compare(before, edited(tmp_path / "b.json", change)).varied) == [factor]
+    with pytest.raises(NotComparable, match="more than one factor"):
+        adjudge.compare(before, edited(tmp_path / "c.json", change, model="acme/b"))
+
+
+def printed_of(run):
+    return [row for section in run.metrics["sections"] if section["name"] == "printed" for row in section["rows"]]
+
+
+def test_the_mode_of_a_log_tells_no_answer_from_a_wrong_one(tmp_path, judge):
+    attempts = [g.Attempt(1, epoch, value) for epoch, value in enumerate("NCCI", 1)]
+    log = g.document(g.Spec("acme/a", epochs=4, sample_ids=(1,)), attempts)
+    log["results"]["scores"][0] |= {
+        "reducer": "mode",
+        "metrics": {"accuracy": {"name": "accuracy", "value": 1.0, "params": {}}},
+    }
+    path = tmp_path / "a.json"
+    path.write_bytes(g.encoded(log))
+    assert printed_of(judge(path))[0][3:5] == [1.0, 1.0]
+
+
+def test_a_log_that_clusters_its_standard_error_is_clustered(tmp_path, judge):
+    def by_document(log):
+        for place, sample in enumerate(log["samples"]):
+            sample["metadata"] = {"document": f"d{place // 5}"}
+        metrics = {
+            "stderr": {"name": "stderr", "value": math.sqrt(1.5 * 2 / 3) / 15, "params": {"cluster": "document"}}
+        }
+        log["results"]["scores"][0]["metrics"] = metrics
+
+    run = judge(edited(tmp_path / "a.json", by_document))
+    passes = [sum(i % 3 != 0 for i in range(low, low + 5)) for low in (1, 6, 11)]
+    error = math.sqrt(1.5 * sum((passed - sum(passes) / 3) ** 2 for passed in passes)) / 15
+    assert printed_of(run)[0][4] == pytest.approx(error, abs=1e-12)
+    assert run.estimates["pass_rate", "model=acme/a"].method.endswith("3 clusters")

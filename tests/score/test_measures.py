@@ -103,3 +103,54 @@ def test_a_limit_judges_the_first_records_and_calls_none_of_the_others_missing(w
     rows = [{"id": f"q{i}", "model": model, "score": 1} for i in range(20) for model in ("a", "b")]
     counts = judge(write(rows), limit=5).metrics["buckets"]
     assert (counts["all"]["n"], counts["all"]["missing"]) == (5, 0)
+
+
+def test_a_missing_attempt_stands_in_the_slice_and_the_cluster_of_its_item(write, judge, value):
+    rows = [
+        {
+            "id": f"q{i}",
+            "model": model,
+            "score": 1,
+            "target": "AB"[i % 2],
+            "cluster": f"c{i // 4}",
+            "meta": {"of": "xy"[i % 2]},
+        }
+        for model in "ab"
+        for i in range(20)
+        if model == "a" or i % 4
+    ]
+    run = judge(write(rows), slices=["meta.of"])
+    assert value(run, "pass_rate", "b", "slice=b,meta.of=x") == 0.5
+    assert run.estimates["pass_rate", "model=b"].method.endswith("5 clusters")
+    assert value(run, "constant_answer_rate", "b") == 0.5
+
+
+def test_a_comparison_takes_a_sample_without_a_cluster_as_one(write, judge):
+    rows = [
+        {"id": f"q{i}", "model": model, "score": int(i % 3 > 0), **({"cluster": "c"} if i < 2 else {})}
+        for model in "ab"
+        for i in range(50)
+    ]
+    assert adjudge.compare(judge(write(rows)).path).pairs[0].metrics[0].clusters == 49
+
+
+def test_a_plain_margin_is_a_share_of_the_range(write, judge):
+    rows = [{"id": f"q{i}", "model": model, "score": i / 60} for model in "ab" for i in range(50)]
+    run = judge(write(rows), range=[0.0, 2.0])
+    assert adjudge.compare(run.path, margin=0.1).pairs[0].metrics[0].margin == 0.2
+
+
+def test_the_range_is_a_flag_from_python_too(write):
+    run = adjudge.evaluate("score", logs=write([{"id": "a", "model": "m", "error": "x"}]), range=[0.0, 5.0])
+    assert run.estimates["mean_score_high", "model=m"].value == 5.0
+
+
+def test_labels_of_items_that_were_tried_several_times_are_not_counted_several_times(write, judge):
+    rng = np.random.default_rng(5)
+    once = [{"id": f"q{i}", "model": "m", "score": int(rng.random() < 0.6)} for i in range(120)]
+    labels = write([{"id": f"q{i}", "label": int(rng.random() < 0.6)} for i in range(40)], "labels.jsonl")
+    again = [{**row, "trial": trial} for row in once for trial in (1, 2, 3, 4)]
+    runs = [judge(write(rows, name), truth=[labels]) for rows, name in ((once, "1.jsonl"), (again, "4.jsonl"))]
+    for name in ("pass_rate_ppi", "label_agreement"):
+        first, second = (run.estimates[name, "model=m"] for run in runs)
+        assert second.high - second.low > 0.9 * (first.high - first.low)

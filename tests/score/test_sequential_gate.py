@@ -2,11 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
+import adjudge
 from adjudge.cli.gate import gate
-from adjudge.comparisons.sequential import look
+from adjudge.comparisons.sequential import look, read_state
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.stats.paired import paired_test
 
@@ -78,3 +80,24 @@ def test_graded_scores_have_no_pairs_to_count(judge, write):
 
     with pytest.raises(NotComparable, match="no yes-or-no outcome"):
         look(run("a"), run("b"), None)
+
+
+def test_another_outcome_of_the_baseline_is_another_baseline_and_its_page_is_not(judge, write, pair, tmp_path):
+    base, new = pair(10)
+    state = look(new, base, None).state
+    other = outcomes(judge, write, "base", [i < 5 for i in range(10)])
+    with pytest.raises(ConfigError, match="another baseline"):
+        look(new, other, state)
+    records = [{"id": f"q{i}", "model": "base", "score": 1} for i in range(10)]
+    page = adjudge.evaluate("score", {"logs": [write(records, "again.jsonl")], "resamples": 100}, out=tmp_path / "page")
+    assert look(new, str(page.path), state).new == 0
+
+
+@pytest.mark.parametrize("change", [{"wins": 500}, {"losses": -1}, {"seen": []}, {"looks": -1}])
+def test_counts_that_do_not_add_up_are_refused(tmp_path, pair, change):
+    base, new = pair(10)
+    state = msgspec.to_builtins(look(new, base, None).state)
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps(state | change), encoding="utf-8")
+    with pytest.raises(ConfigError, match="begin with a new file"):
+        read_state(path)

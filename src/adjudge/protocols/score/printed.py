@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adjudge.protocols.score.attempts import Attempts, Ints
-from adjudge.readers.logs.record import NOT_REDUCED, Printed
+from adjudge.readers.logs.record import CLUSTERED, NOT_REDUCED, Printed
 from adjudge.runs.section import Column, Section
 from adjudge.stats.exact import mean_of
 
@@ -63,22 +63,33 @@ def recomputed(attempts: Attempts, printed: Printed, rows: Ints, main: str = "")
     """
     if printed.rule == PASSED and rows.size:
         return float((attempts.columns[f"check.{printed.check}.passed"][rows] == 1).mean())
-    if printed.rule not in RULES:
+    if printed.rule not in {*RULES, CLUSTERED}:
         return None
     column = f"check.{printed.check}"
     values = attempts.columns[column if column in attempts.columns else "reported"][rows]
     known = ~np.isnan(values)
-    if printed.reducer == NOT_REDUCED:
-        return RULES[printed.rule](values[known].tolist()) if known.any() else None
     if printed.reducer == "mode" and printed.check == main:
         values = np.where(attempts.has_status("abstained")[rows] & known, _NO_ANSWER, values)
     items, numbers = attempts.columns["item"][rows][known], values[known].tolist()
-    edges = [0, *(np.flatnonzero(np.diff(items)) + 1).tolist(), len(numbers)]  # attempts stand in the order of items
+    once = np.flatnonzero(np.diff(items)) + 1 if printed.reducer != NOT_REDUCED else np.arange(1, len(numbers))
+    edges = [0, *once.tolist(), len(numbers)]  # attempts stand in the order of items
     patterns = [tuple(numbers[low:high]) for low, high in pairwise(edges) if high]  # few, which recur
-    reduced_patterns = {pattern: reduced(list(pattern), printed.reducer) for pattern in set(patterns)}
+    reduced_patterns = {pattern: reduced(list(pattern), printed.reducer or "mean") for pattern in set(patterns)}
     one_each = [reduced_patterns[pattern] for pattern in patterns]
     chosen = [0.0 if value == _NO_ANSWER else value for value in one_each if value is not None]
-    return RULES[printed.rule](chosen) if chosen and len(chosen) == len(one_each) else None
+    if not chosen or len(chosen) < len(one_each):
+        return None
+    if printed.rule == CLUSTERED:
+        return _clustered(chosen, attempts.columns["cluster"][rows][known][edges[: len(chosen)]])
+    return RULES[printed.rule](chosen)
+
+
+def _clustered(values: Values, clusters: Ints) -> float | None:
+    """The standard error of a mean by cluster, with C / (C − 1); None where it is not defined."""
+    sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=np.array(values) - mean_of(values))
+    if sums.size < 2 or (clusters < 0).any():
+        return None
+    return float(math.sqrt(sums.size / (sums.size - 1) * math.fsum(sums**2)) / len(values))
 
 
 def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str]) -> Section | None:

@@ -20,6 +20,7 @@ from adjudge.readers.logs.documents import decoded, decoded_file
 from adjudge.readers.logs.inspect_input import asked, in_words, is_cut, with_choices
 from adjudge.readers.logs.record import (
     ABSTAINED,
+    CLUSTERED,
     ERRORED,
     NO_SCORE,
     NOT_REDUCED,
@@ -45,6 +46,7 @@ _SAMPLE = re.compile(r"samples/(.+)_epoch_(\d+)(?:\.json|/sample\.json)")
 _LOOKED_AT = 200  # samples that name the scores where there is no summary
 _LONGEST_META = 4000
 _RULES = {"accuracy": "mean", "mean": "mean", "stderr": "standard error", "std": "standard deviation"}
+_BY_CLUSTER = ("standard error", {"cluster"})
 _STATUS_OF = {"invalid_response_format": UNPARSED, "refusal": ABSTAINED}
 """What a score without a number means, by the reason that it gives."""
 # Settings of a generation that change how fast it is, not what is asked.
@@ -212,8 +214,9 @@ def _records(
     samples: Mapping[_Key, _Sample], archive: Archive | None, head: _Header, log: Log, scorer: str
 ) -> Iterator[Record]:
     like: Mapping[str, Any] = {"model": head.eval.model, "task": head.eval.task}
+    cluster = _cluster_key(head)
     for place, sample in enumerate(samples.values(), 1):
-        yield _record(_whole(sample, archive), log, scorer, place, like)
+        yield _record(_whole(sample, archive), log, scorer, place, {**like, "cluster": _cluster(sample, cluster)})
     yield from missing(log.path, head.eval.dataset.sample_ids or (), head.epochs, samples.keys(), like)
 
 
@@ -242,6 +245,20 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
         **score.fields(ERRORED if error else None),
         **like,
     )
+
+
+def _cluster_key(head: _Header) -> str | None:
+    """The key of the samples' metadata by which the log's own standard error is clustered."""
+    listed = (scorer.get("metrics") for scorer in head.eval.scorers or ())
+    options = [metric.get("options") for metrics in listed if isinstance(metrics, list) for metric in metrics]
+    printed = head.results.scores if head.results else ()
+    options += [metric.params for score in printed for metric in score.metrics.values()]
+    keys = (option.get("cluster") for option in options if isinstance(option, dict))
+    return next((str(key) for key in keys if key), None)
+
+
+def _cluster(sample: _Sample, key: str | None) -> str | None:
+    return None if key is None else text_of((sample.metadata or {}).get(key))
 
 
 def _score(score: _Score, log: Log, sample: _Sample, name: str) -> Score:
@@ -428,13 +445,14 @@ def _printed(head: _Header, names: list[str]) -> Iterator[Printed]:
         for key, metric in score.metrics.items():
             if isinstance(metric.value, int | float) and math.isfinite(metric.value):
                 rule = _RULES.get(metric.name.rpartition("/")[2], "")
+                params = {name for name, value in (metric.params or {}).items() if value is not None}
                 yield Printed(
                     name=key,
                     value=float(metric.value),
                     model=head.eval.model,
                     task=head.eval.task,
                     check=check,
-                    rule="" if metric.params else rule,
+                    rule=rule if not params else CLUSTERED if (rule, params) == _BY_CLUSTER else "",
                     reducer=score.reducer or usual,
                 )
 

@@ -116,6 +116,9 @@ TYPES: Mapping[str, pa.DataType] = {
 }
 
 
+CLUSTERED = "clustered standard error"
+
+
 class Printed(msgspec.Struct, kw_only=True):
     """A number that the log itself prints; `rule` says how it comes about where that can be recomputed.
 
