@@ -5,6 +5,8 @@ import pytest
 from sklearn.metrics import brier_score_loss
 
 import adjudge
+from adjudge.errors import InputError
+from adjudge.protocols.score import measure
 from adjudge.stats.proportions import wilson
 
 
@@ -154,3 +156,34 @@ def test_labels_of_items_that_were_tried_several_times_are_not_counted_several_t
     for name in ("pass_rate_ppi", "label_agreement"):
         first, second = (run.estimates[name, "model=m"] for run in runs)
         assert second.high - second.low > 0.9 * (first.high - first.low)
+
+
+def test_what_is_in_no_slice_is_said(write, judge):
+    rows = [{"id": f"q{i}", "model": "m", "score": 1, "meta": {"k": f"v{i}"} if i < 60 else {}} for i in range(70)]
+    notes = judge(write(rows), slices=["meta.k"]).metrics["notes"]
+    assert "--slice meta.k: of its 60 values the 50 most frequent are measured" in notes
+    assert "--slice meta.k: 10 of 70 attempts do not have it and are in no slice" in notes
+
+
+@pytest.mark.parametrize("label", [0.4, "P", "N", 2])
+def test_a_label_that_is_neither_right_nor_wrong_is_refused(write, judge, label):
+    log = write([{"id": "a", "model": "m", "score": 1}])
+    with pytest.raises(InputError, match="neither right"):
+        judge(log, truth=[write([{"id": "a", "label": label}], "labels.jsonl")])
+
+
+def test_a_single_trial_is_no_repetition(write, judge):
+    rows = [{"id": f"q{i}", "model": "m", "trial": t, "score": 1} for i in range(3) for t in (1, 2)]
+    run = judge(write(rows))
+    assert ("flip_rate", "model=m") in run.estimates
+    assert not [name for name, where in run.estimates if name == "flip_rate" and where.startswith("trial=")]
+
+
+def test_an_interval_that_is_not_by_cluster_says_so(write, judge, monkeypatch):
+    monkeypatch.setattr(measure, "_MOST_CLUSTERS", 10)
+    rows = [
+        {"id": f"q{i}", "model": "m", "trial": t, "score": i % 2, "confidence": 0.5} for i in range(20) for t in (1, 2)
+    ]
+    run = judge(write(rows))
+    warnings = {name: run.estimates[name, "model=m"].warnings for name in ("ece", "brier", "aurc")}
+    assert [any("too narrow" in text for text in warnings[name]) for name in warnings] == [True, False, True]

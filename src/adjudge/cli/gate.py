@@ -159,7 +159,8 @@ def _look(run: str | Path, against: str | Path | None, path: Path, alpha: float 
         f"{state.metric}: {test.outcome}, with {state.wins} items won and {state.losses} lost in "
         f"{state.looks} {'look' if state.looks == 1 else 'looks'} ({outcome.new} items are new); E = {e_value}, decided at {number(1 / state.alpha)}"
     )
-    return Case("sequential", name, "failure" if test.outcome == "worse" else "pass")
+    silent = "" if outcome.new else "every item was counted before, so this look says nothing of the candidate"
+    return Case("sequential", name, "failure" if test.outcome == "worse" else "pass", silent)
 
 
 def _say(cases: Sequence[Case]) -> None:

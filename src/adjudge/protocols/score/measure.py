@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +21,9 @@ from adjudge.stats.proportions import cluster_wilson, wilson
 
 USUAL_K = (1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 100)
 _MOST_CLUSTERS = 20_000  # of a resampled calibration measure
+_NOT_BY_CLUSTER = (
+    f"more than {_MOST_CLUSTERS:,} clusters: the interval takes attempts as independent and may be too narrow"
+)
 _STATUS_RATES = {
     "error_rate": "errored",
     "abstain_rate": "abstained",
@@ -105,7 +109,7 @@ def measure(block: Block) -> dict[str, Estimate]:
     for name, status in _STATUS_RATES.items():
         estimates[name] = block.rate(block.of_rows(attempts.has_status(status)))
     estimates |= _floor(block)
-    if int(block.column("trial").max(initial=1)) > 1:
+    if np.unique(block.column("trial")).size > 1:
         estimates |= _trials(block)
     if not np.isnan(block.column("confidence")).all():
         estimates |= _calibration(block)
@@ -190,15 +194,19 @@ def _calibration(block: Block) -> dict[str, Estimate]:
     clusters = block.clusters(use)
     if clusters is not None:
         clusters = np.unique(clusters, return_inverse=True)[1]
-        if int(clusters.max()) >= _MOST_CLUSTERS:
-            clusters = None
-    common: dict[str, Any] = {"clusters": clusters, "seed": block.config.seed, "resamples": block.config.resamples}
+    too_many = clusters is not None and int(clusters.max()) >= _MOST_CLUSTERS
+    drawing: dict[str, Any] = {"seed": block.config.seed, "resamples": block.config.resamples}
+    common: dict[str, Any] = {"clusters": None if too_many else clusters, **drawing}
     stream = block.stream
-    return {
+    estimates = {
         "ece": calibration.ece(chosen, right, bins=block.config.bins, stream=f"{stream}/ece", **common),
-        "brier": calibration.brier(chosen, right, stream=f"{stream}/brier", **common),
+        "brier": calibration.brier(chosen, right, clusters=clusters, stream=f"{stream}/brier", **drawing),
         "aurc": selective.selective_areas(chosen, right, ("aurc",), stream=f"{stream}/aurc", **common)[0],
     }
+    for name in ("ece", "aurc") if too_many else ():
+        warnings = (*estimates[name].warnings, _NOT_BY_CLUSTER)
+        estimates[name] = msgspec.structs.replace(estimates[name], warnings=warnings)
+    return estimates
 
 
 def _labelled(block: Block) -> dict[str, Estimate]:

@@ -254,5 +254,14 @@ def _notes(attempts: Attempts, config: ScoreConfig, thresholds: dict[str, float 
     absent = int(attempts.has_status("missing").sum()) if attempts.n else 0
     if absent:
         notes.append(f"{absent:,} of {attempts.n:,} attempts are missing: planned or made by others, without a record")
+    for key in (f"meta.{name.removeprefix('meta.')}" for name in config.slices if attempts.n):
+        values, without = len(attempts.words[key]), int((attempts.columns[key] < 0).sum())
+        if values > SLICE_VALUES:
+            notes.append(f"--slice {key}: of its {values:,} values the {SLICE_VALUES} most frequent are measured")
+        if without:
+            notes.append(f"--slice {key}: {without:,} of {attempts.n:,} attempts do not have it and are in no slice")
+    trials = np.unique(attempts.columns["trial"]).size if attempts.n else 0
+    if trials > MOST_TRIALS:
+        notes.append(f"of {trials:,} trials the first {MOST_TRIALS} are measured one by one")
     notes += [note for source in config.sources or () for note in source.notes]
     return list(dict.fromkeys([*notes, STATEMENT]))

@@ -35,6 +35,10 @@ def read_truth(block: Block, task: str) -> pa.Table:
     rows = block.decode(_LABELS, EXPECTED)
     lines = block.lines.tolist()
     labels = [number_of(row.label, block, line, "label") for row, line in zip(rows, lines, strict=True)]
+    for row, line, label in zip(rows, lines, labels, strict=True):
+        if label.value not in {0.0, 1.0}:
+            what = f"label {str(row.label)[:40]!r} is neither right (true, 1) nor wrong (false, 0)"
+            raise InputError(what, file=block.path, line=line)
     trials = [trial_of(row.trial, block, line, None) for row, line in zip(rows, lines, strict=True)]
     return pa.table(
         {
