@@ -95,6 +95,8 @@ def _dataset(samples: pa.Table, first: NDArray[np.bool_], slots: NDArray[np.uint
 
 def _unlike(samples: pa.Table, items: NDArray[Any]) -> int:
     """How many attempts were asked something else, or have another target, than another model's at the same item."""
+    if len(samples.column("model").unique()) < 2:
+        return 0
     order = np.lexsort((samples.column("trial").to_numpy(), items))
     unlike = np.zeros(order.size, dtype=bool)
     for name in ("input_hash", "target"):
