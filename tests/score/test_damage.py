@@ -1,5 +1,6 @@
 """Damaged records and logs: each is judged or named in an error, and none ends in a traceback."""
 
+import hashlib
 import json
 import random
 
@@ -7,7 +8,8 @@ import pytest
 from tests.engine.test_fuzz import damaged
 from tests.score import formats as f
 
-from adjudge.errors import AdjudgeError, InputError
+import adjudge
+from adjudge.errors import AdjudgeError, InputError, VerificationFailed
 from adjudge.protocols.score import generate as g
 
 ATTEMPTS = [(sample, 1, float(sample % 2), "scored") for sample in range(6)]
@@ -119,3 +121,20 @@ def test_a_log_that_plans_more_attempts_than_anybody_made_is_refused(tmp_path, j
     for path in (inspect, lm_eval):
         with pytest.raises(InputError, match=r"plans [0-9,]+ attempts and has \d: more than 1,000,000 would be absent"):
             judge(path)
+
+
+def test_a_threshold_that_the_configuration_does_not_give_is_found(tmp_path, judge, write):
+    """A run that passes from a half on, and says in its manifest that it passes from 1 on."""
+    log = write([{"id": str(i), "model": "m", "score": "CIP"[i % 3]} for i in range(9)])
+    forged, honest = judge(log, pass_at=0.5).path, judge(log).path
+    for name in ("metrics.json", "manifest.json"):
+        stored, digests = (json.loads((run / name).read_bytes())["digests"] for run in (forged, honest))
+        text = (forged / name).read_text(encoding="utf-8").replace(stored["config"], digests["config"])
+        (forged / name).write_text(text.replace('"pass_at": 0.5', '"pass_at": null'), encoding="utf-8")
+    manifest = json.loads((forged / "manifest.json").read_bytes())
+    for entry in manifest["files"]:
+        content = (forged / entry["path"]).read_bytes()
+        entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (forged / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(VerificationFailed, match="threshold is not what"):
+        adjudge.verify(forged)

@@ -89,6 +89,11 @@ class ScorePlan(BatchPlan):
         """Bucket, verdict and citations."""
         return decided(batch, evidence)
 
+    def recheck(self, samples: pa.Table, evidence: Evidence) -> list[str]:
+        """Judge again, by thresholds that follow from the configuration."""
+        problems = super().recheck(samples, evidence)
+        return [*problems, *stored.threshold_problems(samples, self.settings.pass_at, decided=self.settings.decided)]
+
     def reread(self, samples: pa.Table, outputs: pa.Table) -> list[str]:
         """Read targets and slices again from what stands beside the answers."""
         return stored.reread(samples, outputs, self.settings.slices)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from adjudge.evidence.table import without_nan
 from adjudge.protocols.common.columns import WORD, coded, codes, floats, one_array
 from adjudge.protocols.score.batch import Codes, Rows, ScoreBatch, column_of, sample_names
-from adjudge.readers.logs.record import ERRORED, KINDS, SCORED, STATUSES, UNPARSED, content_hash
+from adjudge.readers.logs.record import ERRORED, KINDS, NUMBER, SCORED, STATUSES, UNPARSED, content_hash
 
 LONGEST_TARGET = 200
 DATASET_COLUMNS = ("input_hash", "target")
@@ -105,6 +105,23 @@ def reread(samples: pa.Table, outputs: pa.Table, slices: Sequence[str]) -> list[
         for name, values in again.items()
         if samples.column(name).to_pylist() != values.to_pylist()
     ]
+
+
+def threshold_problems(samples: pa.Table, pass_at: float | None, *, decided: bool) -> list[str]:
+    """Where thresholds are not those of the configuration: the one it names, else 1 or, of graded scores, none.
+
+    Verdicts of a log stand in their place only where it is `decided` that they count.
+    """
+    if not decided and (success_of(samples) >= 0).any():
+        return ["samples.parquet: success holds verdicts of a log, of which the configuration knows nothing"]
+    bound, score = floats(samples, "threshold"), floats(samples, "score")
+    if pass_at is None:
+        number = pc.equal(samples.column("kind").cast(pa.string()), KINDS[NUMBER]).fill_null(False).to_numpy()
+        graded = number & ~np.isnan(score) & (score != 0.0) & (score != 1.0)
+        right = np.isnan(bound) | ((bound == 1.0) & ~graded)
+    else:
+        right = bound == pass_at
+    return [] if right.all() else ["samples.parquet: threshold is not what the configuration gives"]
 
 
 def restore(samples: pa.Table, checks: Sequence[str]) -> ScoreBatch:
