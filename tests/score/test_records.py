@@ -166,6 +166,10 @@ def test_labels_by_people_correct_the_pass_rate(write, judge, value):
     assert value(run, "pass_rate", "m") == 0.5
     assert value(run, "pass_rate_labelled", "m") == 0.63
     assert 0.6 < value(run, "pass_rate_ppi", "m") < 0.66
+    (shown,) = (section for section in run.metrics["sections"] if section["name"] == "labels")
+    model, labelled, *rates = shown["rows"][0]
+    assert (model, labelled) == ("m", 100)
+    assert [rate["value"] for rate in rates[:2]] == [0.5, 0.63]
 
 
 def test_slices_follow_meta(write, judge, value):

@@ -6,7 +6,7 @@ from adjudge.protocols.base import Packaged
 
 PROTOCOL = Packaged(
     __name__,
-    version="1",
+    version="2",
     title="Scores of any evaluation, as reported by its log",
     unproven="that the harness judged rightly: scores are as the log reports them",
 )

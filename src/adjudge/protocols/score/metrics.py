@@ -144,6 +144,7 @@ def finish(partials: Sequence[Partial], config: ScoreConfig) -> Measured:
     shown = (
         printed.section(attempts, [item for source in config.sources or () for item in source.printed], config.checks),
         ranking,
+        sections.of_labels(measured, list(attempts.by_model)),
         sections.of_trials(measured, list(attempts.by_model)),
         sections.of_checks(measured, list(attempts.by_model), config.checks),
         sections.of_conditions(facts),

@@ -106,7 +106,7 @@ def section(attempts: Attempts, printed: Sequence[Printed], checks: Sequence[str
         again = recomputed(attempts, item, chosen, main)
         over_all = _over_all(attempts, item, chosen, main) if item.rule in {"mean", PASSED} else None
         label = f"{item.check}: {item.name}" if item.check else item.name
-        why = _why(attempts, item, chosen, again, over_all)
+        why = _why(attempts, item, chosen, again, over_all, judged=item.check in {main, ""})
         rows.append([item.model, item.task or "–", label, item.value, again, over_all, why])
     if not rows:
         return None
@@ -130,7 +130,9 @@ def _over_all(attempts: Attempts, item: Printed, rows: Ints, main: str) -> float
     return mean_of(values) if values.size else None
 
 
-def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, over_all: float | None) -> str:
+def _why(
+    attempts: Attempts, item: Printed, rows: Ints, again: float | None, over_all: float | None, *, judged: bool
+) -> str:
     if again is None:
         return "not recomputed here" if item.rule else "a rule of its own, not recomputed here"
     same = math.isclose(again, item.value, rel_tol=1e-9, abs_tol=1e-12)
@@ -146,7 +148,10 @@ def _why(attempts: Attempts, item: Printed, rows: Ints, again: float | None, ove
                 for status in ("errored", "unparsed", "missing", "abstained")
                 if (count := int((attempts.has_status(status)[rows] & np.isnan(column)).sum()))
             ]
-            parts.append(f"it leaves out {left_out:,} attempts ({', '.join(words)})")
+            # The statuses are those of the judged score; another may be absent for reasons of its own.
+            parts.append(
+                f"it leaves out {left_out:,} attempts" + (f" ({', '.join(words)})" if judged and words else "")
+            )
         scored = int((attempts.has_status("errored")[rows] & ~np.isnan(column)).sum())
         if scored and item.rule != PASSED:
             parts.append(f"it counts {scored:,} errored attempts by the score that they have")

@@ -41,6 +41,34 @@ def of_trials(measured: Measured, models: Sequence[str]) -> Section | None:
     )
 
 
+def of_labels(measured: Measured, models: Sequence[str]) -> Section | None:
+    """The pass rate by people's labels beside the log's own, where there are labels."""
+    estimates = {(named.name, named.slice): named.estimate for named in measured.estimates}
+    names = ("pass_rate", "pass_rate_labelled", "pass_rate_ppi", "label_agreement")
+    labelled = [model for model in models if (names[1], f"model={model}") in estimates]
+    if not labelled:
+        return None
+    rows: list[Sequence[Any]] = [
+        [model, estimates[names[1], f"model={model}"].n, *(estimates[name, f"model={model}"] for name in names)]
+        for model in labelled
+    ]
+    return Section(
+        name="labels",
+        title="With labels by people",
+        columns=[
+            "model",
+            "labelled",
+            Column("pass rate of the log", "%"),
+            Column("by labels alone", "%"),
+            Column("prediction-powered", "%"),
+            Column("agreement", "%"),
+        ],
+        rows=rows,
+        note="Labels of samples that no log has are not counted. Prediction-powered: the log's verdicts, corrected by the labels (PPI++).",
+        terminal=12,
+    )
+
+
 def of_checks(measured: Measured, models: Sequence[str], checks: Sequence[str]) -> Section | None:
     """Every score by name, where the log has several."""
     if len(checks) < 2:

@@ -17,16 +17,14 @@ import msgspec
 
 from adjudge.errors import InputError
 from adjudge.readers.logs.documents import decoded, decoded_file
+from adjudge.readers.logs.inspect_header import Header, cluster_key, conditions, printed, status_notes
 from adjudge.readers.logs.inspect_input import asked, in_words, is_cut, with_choices
 from adjudge.readers.logs.record import (
     ABSTAINED,
-    CLUSTERED,
     ERRORED,
     NO_SCORE,
-    NOT_REDUCED,
     UNPARSED,
     Log,
-    Printed,
     Record,
     Score,
     Tokens,
@@ -45,14 +43,8 @@ _JOURNAL = re.compile(r"_journal/summaries/(\d+)\.json")
 _SAMPLE = re.compile(r"samples/(.+)_epoch_(\d+)(?:\.json|/sample\.json)")
 _LOOKED_AT = 200  # samples that name the scores where there is no summary
 _LONGEST_META = 4000
-_RULES = {"accuracy": "mean", "mean": "mean", "stderr": "standard error", "std": "standard deviation"}
-_BY_CLUSTER = ("standard error", {"cluster"})
 _STATUS_OF = {"invalid_response_format": UNPARSED, "refusal": ABSTAINED}
 """What a score without a number means, by the reason that it gives."""
-# Settings of a generation that change how fast it is, not what is asked.
-_OPERATION = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
-
-_LIMITS = ("message_limit", "token_limit", "time_limit", "working_limit", "cost_limit")
 
 
 class _Score(msgspec.Struct, gc=False):
@@ -101,60 +93,7 @@ _SampleT = TypeVar("_SampleT", bound=_Named)
 _Key = tuple[str, int]
 
 
-class _Dataset(msgspec.Struct):
-    name: str | None = None
-    samples: int | None = None
-    sample_ids: list[str | int] | None = None
-
-
-class _Eval(msgspec.Struct):
-    task: str
-    model: str
-    task_version: int | str | float = 0
-    task_args: dict[str, Any] = {}
-    dataset: _Dataset = msgspec.field(default_factory=_Dataset)
-    solver: str | None = None
-    solver_args: dict[str, Any] | None = None
-    model_generate_config: dict[str, Any] = {}
-    model_args: dict[str, Any] = {}
-    model_roles: dict[str, Any] | None = None
-    config: dict[str, Any] = {}
-    scorers: list[dict[str, Any]] | None = None
-
-
-class _Metric(msgspec.Struct):
-    name: str
-    value: Any = None
-    params: dict[str, Any] | None = None
-
-
-class _Printed(msgspec.Struct):
-    name: str
-    scorer: str = ""
-    reducer: str | None = None
-    metrics: dict[str, _Metric] = {}
-
-
-class _Results(msgspec.Struct):
-    scores: list[_Printed] = []
-
-
-class _Header(msgspec.Struct):
-    version: int
-    eval: _Eval
-    status: str = "started"
-    plan: dict[str, Any] | None = None
-    results: _Results | None = None
-    invalidated: bool = False
-
-    @property
-    def epochs(self) -> int:
-        """How often every sample was to be tried."""
-        epochs = self.eval.config.get("epochs")
-        return epochs if isinstance(epochs, int) and epochs > 0 else 1
-
-
-class _Document(_Header):
+class _Document(Header):
     """A whole log as JSON."""
 
     samples: list[_Sample] | None = None
@@ -173,7 +112,7 @@ def header(path: str) -> Log:
             samples = samples or list(islice(_without_summary(archive, ()), _LOOKED_AT))
     else:
         document = _document(path)
-        head, notes, samples = document, _status_notes(document), document.samples or []
+        head, notes, samples = document, status_notes(document), document.samples or []
     names = _names(samples)
     evaluation = head.eval
     again = len(samples) - len({_key(sample) for sample in samples})
@@ -186,8 +125,8 @@ def header(path: str) -> Log:
         models=[evaluation.model],
         tasks=[evaluation.task],
         checks=names,
-        conditions={evaluation.task: _conditions(head)},
-        printed=list(_printed(head, names)),
+        conditions={evaluation.task: conditions(head)},
+        printed=list(printed(head, names)),
         notes=notes,
         samples=None if evaluation.dataset.sample_ids is None else len(evaluation.dataset.sample_ids) * head.epochs,
         unread=["events and messages of the samples"],
@@ -211,10 +150,10 @@ def records(log: Log, scorer: str) -> Iterator[Record]:
 
 
 def _records(
-    samples: Mapping[_Key, _Sample], archive: Archive | None, head: _Header, log: Log, scorer: str
+    samples: Mapping[_Key, _Sample], archive: Archive | None, head: Header, log: Log, scorer: str
 ) -> Iterator[Record]:
     like: Mapping[str, Any] = {"model": head.eval.model, "task": head.eval.task}
-    cluster = _cluster_key(head)
+    cluster = cluster_key(head)
     for place, sample in enumerate(samples.values(), 1):
         yield _record(_whole(sample, archive), log, scorer, place, {**like, "cluster": _cluster(sample, cluster)})
     yield from missing(log.path, head.eval.dataset.sample_ids or (), head.epochs, samples.keys(), like)
@@ -245,16 +184,6 @@ def _record(sample: _Sample, log: Log, scorer: str, place: int, like: Mapping[st
         **score.fields(ERRORED if error else None),
         **like,
     )
-
-
-def _cluster_key(head: _Header) -> str | None:
-    """The key of the samples' metadata by which the log's own standard error is clustered."""
-    listed = (scorer.get("metrics") for scorer in head.eval.scorers or ())
-    options = [metric.get("options") for metrics in listed if isinstance(metrics, list) for metric in metrics]
-    printed = head.results.scores if head.results else ()
-    options += [metric.params for score in printed for metric in score.metrics.values()]
-    keys = (option.get("cluster") for option in options if isinstance(option, dict))
-    return next((str(key) for key in keys if key), None)
 
 
 def _cluster(sample: _Sample, key: str | None) -> str | None:
@@ -358,18 +287,18 @@ def _without_summary(archive: Archive, known: Container[_Key]) -> Iterator[_Samp
             yield decoded(archive.read(name), _Sample, archive.path, name)
 
 
-def _zip_header(archive: Archive) -> tuple[_Header, list[str]]:
+def _zip_header(archive: Archive) -> tuple[Header, list[str]]:
     name = HEADER if HEADER in archive else START
     if name not in archive:
         raise InputError(f"is a zip without {HEADER} and {START}: no Inspect log", file=archive.path)
     data = archive.read(name)
     _check_version(data, archive.path, name)
-    head = decoded(data, _Header, archive.path, name)
+    head = decoded(data, Header, archive.path, name)
     if name == START:
         return head, [
             f"{head.eval.task} of {head.eval.model} is not finished: it has no header and is read from its journal"
         ]
-    return head, _status_notes(head)
+    return head, status_notes(head)
 
 
 def _document(path: str) -> _Document:
@@ -383,78 +312,6 @@ def _check_version(data: bytes, path: str, member: str | None) -> None:
         raise InputError(
             f"is an Inspect log of version {version}{where}; this version of adjudge reads {VERSION}", file=path
         )
-
-
-def _status_notes(head: _Header) -> list[str]:
-    notes = []
-    if head.status != "success":
-        notes.append(f"{head.eval.task} of {head.eval.model} is not finished: the log's status is {head.status!r}")
-    if head.invalidated:
-        notes.append(f"{head.eval.task} of {head.eval.model} has samples that were marked invalid; they are counted")
-    return notes
-
-
-def _conditions(head: _Header) -> dict[str, Any]:
-    evaluation = head.eval
-    plan = head.plan or {}
-    settings = plan.get("config")
-    generation = {**evaluation.model_generate_config, **(settings if isinstance(settings, dict) else {})}
-    finish = plan.get("finish")
-    return {
-        "task_version": evaluation.task_version,
-        "scorers": [
-            {"name": scorer.get("name"), "options": scorer.get("options") or {}} for scorer in evaluation.scorers or ()
-        ],
-        "dataset": evaluation.dataset.name,
-        "solver": [
-            evaluation.solver,
-            evaluation.solver_args or {},
-            [*(plan.get("steps") or []), *([] if finish is None else [finish])],
-        ],
-        "generation": _asked(generation),
-        "limits": {name: evaluation.config[name] for name in _LIMITS if evaluation.config.get(name) is not None},
-        "model_roles": {role: _of_role(model) for role, model in sorted((evaluation.model_roles or {}).items())},
-        "task_args": evaluation.task_args,
-        "epochs": head.epochs,
-        "limit": evaluation.config.get("limit"),
-        "dataset_samples": evaluation.dataset.samples,
-        "model_args": sorted(evaluation.model_args),
-    }
-
-
-def _of_role(model: Any) -> Any:
-    """A model that has a part in the evaluation, such as its grader, with the settings that change what it says."""
-    if isinstance(model, list):
-        return [_of_role(one) for one in model]
-    if not isinstance(model, dict):
-        return model
-    return {"model": model.get("model"), "generation": _asked(model.get("config") or {})}
-
-
-def _asked(generation: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the settings of a generation those that change what comes out."""
-    return {key: value for key, value in sorted(generation.items()) if key not in _OPERATION and value is not None}
-
-
-def _printed(head: _Header, names: list[str]) -> Iterator[Printed]:
-    reducers = head.eval.config.get("epochs_reducer", ["mean"])
-    usual = "mean" if reducers is None else str(reducers[0]) if reducers else NOT_REDUCED
-    for score in head.results.scores if head.results else ():
-        keyed = f"{score.scorer}/{score.name}"
-        check = keyed if keyed in names else score.name
-        for key, metric in score.metrics.items():
-            if isinstance(metric.value, int | float) and math.isfinite(metric.value):
-                rule = _RULES.get(metric.name.rpartition("/")[2], "")
-                params = {name for name, value in (metric.params or {}).items() if value is not None}
-                yield Printed(
-                    name=key,
-                    value=float(metric.value),
-                    model=head.eval.model,
-                    task=head.eval.task,
-                    check=check,
-                    rule=rule if not params else CLUSTERED if (rule, params) == _BY_CLUSTER else "",
-                    reducer=score.reducer or usual,
-                )
 
 
 def _is_zip(path: str) -> bool:
