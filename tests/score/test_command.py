@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from adjudge.cli import start
 from adjudge.cli.main import main
+from adjudge.errors import OutputError
 from adjudge.protocols.score import generate as g
 
 
@@ -143,3 +144,15 @@ def test_a_pipe_is_read_once_and_nothing_of_it_is_lost(tmp_path):
     words = ["score", tmp_path / "pipe", "--out", tmp_path / "run", "--no-report", "--quiet"]
     subprocess.run([sys.executable, "-m", "adjudge", *words], check=True, timeout=60)
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["buckets"]["all"]["n"] == 30
+
+
+def test_no_log_is_written_over(logs, tmp_path):
+    before = [(tmp_path / name).read_bytes() for name in ("acme_large.eval", "acme_small.eval")]
+    for words in (
+        ("compare", *logs, "-o", logs[1]),
+        ("compare", *logs, "-o", "third.eval"),
+        ("gate", logs[0], "--write-baseline", logs[0]),
+        ("export", logs[0], "--records", "jsonl", "-o", logs[0]),
+    ):
+        assert isinstance(call(*words).exception, OutputError), words
+    assert before == [(tmp_path / name).read_bytes() for name in ("acme_large.eval", "acme_small.eval")]

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from adjudge.cli.start import with_logs
-from adjudge.errors import ConfigError
+from adjudge.cli.start import LOGS, with_logs
+from adjudge.errors import ConfigError, OutputError
 from adjudge.provenance.redact import redacted
 from adjudge.report.numbers import terminal
 from adjudge.verdict.gates import Gate
@@ -259,7 +259,14 @@ def write_file(path: Path, data: bytes) -> None:
     """A file, whole or not at all; one that cannot be written is an OutputError."""
     from adjudge.runs.tables import write_whole
 
+    refuse_log(path)
     write_whole(path, data)
+
+
+def refuse_log(path: Path) -> None:
+    """Whoever names a log where a file is written forgot a word, or took one flag for another."""
+    if path.suffix.lower() == ".eval" or (path.exists() and any(path.samefile(log) for log in LOGS)):
+        raise OutputError(f"{path} is a log, and no log is written over: name another file")
 
 
 def put(path: Path | None, data: bytes) -> None:

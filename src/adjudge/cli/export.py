@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 import msgspec
 
-from adjudge.cli.common import PATH, pairs, say
+from adjudge.cli.common import PATH, pairs, refuse_log, say
 from adjudge.cli.intact import open_intact, unverified_option
 from adjudge.cli.logs import logs_as_runs
 from adjudge.errors import ConfigError
@@ -131,6 +131,7 @@ def _evaluation(run: Run, about: tuple[str, ...]) -> bytes:
 def _sink(output: Path | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that appears when it is whole."""
     if output is not None:
+        refuse_log(output)
         with whole_file(output) as stream:
             yield stream
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from adjudge.cli.start import JUDGED_LOGS
+from adjudge.cli.start import JUDGED_LOGS, LOGS
 
 
 def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -22,6 +22,7 @@ def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> 
     words = [str(word) for word in (value if isinstance(value, tuple) else (value,))]
     if not any(log_of(word)[0] for word in words):
         return value
+    LOGS.extend(log for log, _ in map(log_of, words) if log)
     keep = ctx.params.get("keep")
     runs = ctx.with_resource(as_runs(words, keep))
     if keep is None:

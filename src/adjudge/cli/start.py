@@ -45,6 +45,9 @@ _received: list[int] = []
 JUDGED_LOGS: dict[str, str] = {}
 """The temporary run of every log that was judged first, and the log: whoever named a log is told of the log."""
 
+LOGS: list[str] = []
+"""The logs that the command was given where it takes runs: nothing is written over them."""
+
 
 class _Interrupted(KeyboardInterrupt):
     """A signal. An interpreter that met a plain KeyboardInterrupt in code of `exec` ends as if by SIGINT, whatever it is told."""
