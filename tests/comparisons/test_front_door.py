@@ -13,7 +13,10 @@ import adjudge
 def test_the_function_is_not_hidden_by_the_room_of_its_name():
     code = "import adjudge.comparisons.guard; import adjudge; from adjudge.comparisons.flips import flips; adjudge.compare('x', 'y')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1] == "adjudge.errors.RunError: x is not a run: there is no such folder"
+    assert (
+        done.stderr.splitlines()[-1]
+        == "adjudge.errors.RunError: x is not a run: there is no such folder, and no such log"
+    )
 
 
 def test_it_compares_and_refuses(make_run, pairs):

@@ -156,3 +156,42 @@ def test_no_log_is_written_over(logs, tmp_path):
     ):
         assert isinstance(call(*words).exception, OutputError), words
     assert before == [(tmp_path / name).read_bytes() for name in ("acme_large.eval", "acme_small.eval")]
+
+
+@pytest.mark.parametrize("bound", ["pass_rate >= 60", "acme/large/error_rate <= 5", "pass_rate.low >= -0.1"])
+def test_a_bound_that_is_no_share_is_refused(logs, bound):
+    assert "its metric is from 0 to 1" in str(call("gate", logs[0], "--gate", bound).exception)
+    assert "its metric is from 0 to 1" in str(call("score", logs[0], "--gate", bound, "--out", "run").exception)
+
+
+@pytest.mark.parametrize("margin", ["2", "pass_rate=2"])
+def test_a_margin_as_wide_as_the_range_is_refused(logs, margin):
+    assert "margin" in str(call("compare", *logs, "--margin", margin).exception)
+
+
+def test_two_models_with_long_names_stay_two(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place in (1000, 1200):
+        spec = g.Spec(f"/checkpoints/of/a/run/with/a/long/name/step-{place}", sample_ids=(1,))
+        g.write_eval(tmp_path / f"{place}.eval", g.document(spec, [g.Attempt(1, 1, "C")]))
+    shown = call("score", "1000.eval", "1200.eval", "--out", "run", "--no-report").stderr
+    assert "…step-1000" in shown.partition("Ranking")[0]
+    assert "…step-1200" in shown.partition("Ranking")[0]
+
+
+def test_one_sample_of_several_models_is_told_with_its_first_reason(logs):
+    assert "score 0 is under the threshold" in call("explain", ".", "capitals/1").stdout
+
+
+def test_what_varies_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for place, temperature in enumerate((0.0, 0.7)):
+        spec = g.Spec("m", sample_ids=(1,), temperature=temperature)
+        g.write_eval(tmp_path / f"{place}.eval", g.document(spec, [g.Attempt(1, 1, "C")]))
+    shown = call("compare", "0.eval", "1.eval").stderr
+    assert 'What varies: generation: {"temperature":0.0}, {"temperature":0.7}' in shown
+
+
+def test_who_mistypes_a_log_is_told_of_the_one_beside(logs):
+    said = str(call("compare", logs[0], "acme_smal.eval").exception)
+    assert "there is no such folder, and no such log; did you mean acme_small.eval?" in said

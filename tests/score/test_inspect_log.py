@@ -1,5 +1,6 @@
 """Inspect logs: what the generator put in is what is read, as zip and as JSON, whole, crashed and damaged."""
 
+import json
 import math
 import struct
 import zipfile
@@ -414,3 +415,67 @@ def test_a_log_that_clusters_its_standard_error_is_clustered(tmp_path, judge):
     error = math.sqrt(1.5 * sum((passed - sum(passes) / 3) ** 2 for passed in passes)) / 15
     assert printed_of(run)[0][4] == pytest.approx(error, abs=1e-12)
     assert run.estimates["pass_rate", "model=acme/a"].method.endswith("3 clusters")
+
+
+def test_half_of_a_surrogate_pair_costs_itself_and_not_the_log(tmp_path, judge, value):
+    log = log_of([g.Attempt(1, 1, "C", answer="\ud83d"), g.Attempt(2, 1, "I")])
+    log["samples"][0]["scores"]["match"]["answer"] = "cut \ud83d"
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(log), encoding="utf-8")
+    run = judge(path)
+    assert value(run, "pass_rate", "m") == 0.5
+    assert "cut \ufffd" in run.explain("capitals/1")
+
+
+def test_members_are_bounded_together(tmp_path, judge, monkeypatch):
+    monkeypatch.setattr(zipped, "RATIO_FROM", 1 << 21)
+    files = g.members(log_of([g.Attempt(1, 1, "C")]), finished=False)
+    with zipfile.ZipFile(tmp_path / "a.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+        for place in range(60):
+            archive.writestr(f"_journal/summaries/{place + 2}.json", b"[" + b" " * (1 << 20) + b"]")
+    with pytest.raises(InputError, match="and those before it unpack to"):
+        judge(tmp_path / "a.eval")
+
+
+@pytest.mark.parametrize("number", ["1e308", "9" * 400, "-1e200"])
+def test_a_number_that_no_sum_holds_is_no_score(tmp_path, judge, number):
+    path = f.document(tmp_path / "a.json", log_of([g.Attempt(1, 1, 0.5), g.Attempt(2, 1, 0.25), g.Attempt(3, 1, 1.0)]))
+    path.write_text(path.read_text(encoding="utf-8").replace("0.25", number), encoding="utf-8")
+    assert judge(path).metrics["buckets"]["m"]["errored"] == 1
+
+
+@pytest.mark.parametrize("settings", ['{"a":' * 600 + "1" + "}" * 600, '{"t": NaN}'])
+def test_settings_that_no_manifest_holds_are_refused_by_file(tmp_path, judge, settings):
+    path = f.document(tmp_path / "a.json", log_of([g.Attempt(1, 1, "C")]))
+    path.write_text(path.read_text(encoding="utf-8").replace('"task_args": {}', f'"task_args": {settings}'))
+    with pytest.raises(InputError, match="cannot be kept as it is") as error:
+        judge(path)
+    assert error.value.file == str(path)
+
+
+def test_a_target_nested_deep_is_named(tmp_path, judge):
+    files = g.members(log_of([g.Attempt(1, 1, "C")]))
+    deep = b"[" * 900 + b"1" + b"]" * 900
+    files["summaries.json"] = files["summaries.json"].replace(b'"target": "A"', b'"target": ' + deep)
+    with zipfile.ZipFile(tmp_path / "a.eval", "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    with pytest.raises(InputError, match="of an unknown shape"):
+        judge(tmp_path / "a.eval")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_log_with_nan_is_told_by_its_content(tmp_path, judge, metrics_bytes, indent):
+    log = log_of([g.Attempt(1, 1, "C"), g.Attempt(2, 1, math.nan), g.Attempt(3, 1, "I")])
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(log, indent=indent), encoding="utf-8")
+    assert metrics_bytes(judge(path)) == metrics_bytes(judge(g.write_eval(tmp_path / "a.eval", log)))
+
+
+def test_runs_in_a_folder_of_logs_are_no_logs(tmp_path, judge, value):
+    (tmp_path / "logs").mkdir()
+    log = g.write_eval(tmp_path / "logs" / "a.eval", log_of([g.Attempt(1, 1, "C")]))
+    adjudge.evaluate("score", {"logs": [str(log)]}, out=tmp_path / "logs" / "run", report=False)
+    assert value(judge(tmp_path / "logs"), "pass_rate", "m") == 1.0

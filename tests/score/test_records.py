@@ -9,6 +9,7 @@ import pytest
 
 import adjudge
 from adjudge.errors import InputError
+from adjudge.protocols.score import generate as g
 
 LETTERS = ["C"] * 196 + ["I"] * 169 + ["N"] * 13
 
@@ -266,3 +267,16 @@ def test_names_may_end_in_any_character(write, judge, odd):
     }
     assert run.metrics["buckets"][f"m{odd}"]["missing"] == 3  # the ids with the odd end; nobody else has the odd task
     assert not adjudge.verify(run).problems
+
+
+def test_labels_without_a_task_are_of_the_only_task(tmp_path, write, judge, value):
+    log = str(g.write_example(tmp_path, 0, samples=20)[0])
+    labels = [{"id": place, "label": place % 2} for place in range(1, 11)]
+    run = judge(log, truth=write(labels, "truth.jsonl"))
+    assert value(run, "pass_rate_labelled", "acme/large") == 0.5
+    assert [section["rows"][0][1] for section in run.metrics["sections"] if section["name"] == "labels"] == [20]
+
+
+def test_labels_that_are_of_no_sample_are_told(write, judge):
+    run = judge(write([{"id": "q", "model": "m", "score": 1}]), truth=write([{"id": "Q", "label": 1}], "truth.jsonl"))
+    assert any("no label of truth.jsonl is of a sample here" in note for note in run.metrics["notes"])

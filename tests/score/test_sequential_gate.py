@@ -101,3 +101,13 @@ def test_counts_that_do_not_add_up_are_refused(tmp_path, pair, change):
     path.write_text(json.dumps(state | change), encoding="utf-8")
     with pytest.raises(ConfigError, match="begin with a new file"):
         read_state(path)
+
+
+def test_a_candidate_that_answers_otherwise_is_told_and_not_counted_again(tmp_path, pair):
+    base, new = pair(30)
+    words = ["--against", base, "--sequential", str(tmp_path / "state.json")]
+    assert CliRunner().invoke(gate, [base, *words], standalone_mode=False).return_value == 0
+    result = CliRunner().invoke(gate, [new, *words], standalone_mode=False)
+    assert "says nothing of the candidate; 20 items that were counted came out otherwise now" in result.output
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert (state["wins"], state["losses"], state["ties"]) == (0, 0, 30)

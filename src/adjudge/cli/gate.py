@@ -16,7 +16,7 @@ from adjudge.cli.logs import logs_as_runs
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.report.junit import Case, junit
 from adjudge.report.numbers import estimate, number, point
-from adjudge.verdict.gates import Gate, judge
+from adjudge.verdict.gates import Gate, judge, refuse_out_of_range
 
 if TYPE_CHECKING:
     from adjudge.comparisons.baseline import Regression
@@ -98,6 +98,7 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
         if not (file or texts or baseline):
             return 0
     wanted = [*_from_file(file), *(Gate.parse(text) for text in texts)]
+    refuse_out_of_range(wanted, loaded.metric)
     asked = wanted or baseline is not None
     if asked or loaded.metrics["gates"]:
         _require_validation(loaded, validation, min_kappa, quiet=quiet)
@@ -159,8 +160,13 @@ def _look(run: str | Path, against: str | Path | None, path: Path, alpha: float 
         f"{state.metric}: {test.outcome}, with {state.wins} items won and {state.losses} lost in "
         f"{state.looks} {'look' if state.looks == 1 else 'looks'} ({outcome.new} items are new); E = {e_value}, decided at {number(1 / state.alpha)}"
     )
-    silent = "" if outcome.new else "every item was counted before, so this look says nothing of the candidate"
-    return Case("sequential", name, "failure" if test.outcome == "worse" else "pass", silent)
+    told = [] if outcome.new else ["every item was counted before, so this look says nothing of the candidate"]
+    if outcome.otherwise:
+        told.append(
+            f"{outcome.otherwise} items that were counted came out otherwise now, as of another candidate: "
+            "adjudge compare --fail-on-worse holds two candidates against each other"
+        )
+    return Case("sequential", name, "failure" if test.outcome == "worse" else "pass", "; ".join(told))
 
 
 def _say(cases: Sequence[Case]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb
@@ -353,16 +354,23 @@ class _Pair:
 
 def _outputs(system: System, keys: Sequence[str]) -> list[Any] | None:
     """The raw outputs behind the keys, in their order; None where the run keeps none."""
-    folder = system.run.path / "outputs"
+    outputs = _outputs_of(system.run.path / "outputs", system.run.digest)
+    if not outputs:
+        return None
+    places = system.table(["part", "row"], keys).to_pylist()
+    return [outputs.get((place["part"], place["row"])) for place in places]
+
+
+@functools.lru_cache(maxsize=2)
+def _outputs_of(folder: Path, digest: str) -> Mapping[tuple[int, int], Any]:
+    """The raw outputs of the run of a digest by place, kept for the next pair."""
+    del digest
     outputs: dict[tuple[int, int], Any] = {}
     for path in sorted(folder.glob("part-*.parquet")):
         part = int(path.stem.removeprefix("part-"))
         for output in pq.read_table(path).to_pylist():
             outputs[part, output.pop("row")] = output
-    if not outputs:
-        return None
-    places = system.table(["part", "row"], keys).to_pylist()
-    return [outputs.get((place["part"], place["row"])) for place in places]
+    return outputs
 
 
 def _flipping(outcomes: Sequence[Outcome]) -> Outcome:

@@ -59,15 +59,20 @@ class Settings:
             raise ConfigError(f"seed is {self.seed}, expected 0 or more")
         if self.resamples < 100:
             raise ConfigError(f"resamples is {self.resamples}, expected 100 or more")
+        if self.margin is not None and self.margin >= 1.0:
+            raise ConfigError(f"margin is {self.margin}, expected a share below 1: 0.02 is 2 points, or 2 % of a range")
         for margin in (*([] if self.margin is None else [self.margin]), *self.margins.values()):
             if not 0.0 < margin < float("inf"):
                 raise ConfigError(f"margin is {margin}, expected a number above 0")
 
     def margin_of(self, outcome: Outcome) -> float | None:
         """The margin of one outcome: its own, or the plain one as a share of its range; None where neither applies."""
-        if outcome.name in self.margins:
-            return self.margins[outcome.name]
         span = 1.0 if outcome.kind in {"binary", "ratio"} else outcome.span
+        if outcome.name in self.margins:
+            margin = self.margins[outcome.name]
+            if span is not None and margin >= span:
+                raise ConfigError(f"margin of {outcome.name} is {margin}, as wide as all there can be: {span:g}")
+            return margin
         return None if self.margin is None or span is None else self.margin * span
 
 

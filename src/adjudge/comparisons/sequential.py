@@ -1,6 +1,7 @@
 """A gate that may be looked at again and again: paired yes-or-no outcomes against a baseline, counted over all looks.
 
-The state file holds the counts and which items were counted, so that an item counts once however often it is looked at.
+The state file holds the counts and which items were counted, and how: an item counts once, however often it is looked at and
+however it comes out later, which is told.
 Of an item that was tried several times the side that won more of its attempts wins: one coin an item.
 """
 
@@ -21,11 +22,12 @@ from adjudge.errors import ConfigError, NotComparable
 from adjudge.stats.paired import PRIOR, Sequential, paired_test
 
 SCHEMA = "adjudge-sequential/1"
-_DIGEST_BYTES = 8
+_DIGITS = 16  # of the digest of an item
+_SIGNS = {1.0: "+", -1.0: "-", 0.0: "="}
 
 
 class State(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The file: what was counted so far, under which α, and short digests of the items."""
+    """The file: what was counted so far, under which α, and short digests of the items, each with who won it."""
 
     schema: str = SCHEMA
     protocol: str
@@ -41,9 +43,10 @@ class State(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """One look: how many items were new, and what all looks together say."""
+    """One look: how many items were new, how many came out otherwise than counted, and what all looks together say."""
 
     new: int
+    otherwise: int
     known: int
     state: State
     test: Sequential
@@ -75,10 +78,10 @@ def look(candidate: str, baseline: str, state: State | None, *, alpha: float | N
         alpha=0.05 if alpha is None else alpha,
     )
     _refuse_other(now, first, outcome, alpha)
-    new = _count(now, first, second, outcome, guard.keys)
+    new, otherwise = _count(now, first, second, outcome, guard.keys)
     now.looks += 1
     test = paired_test(now.wins, now.losses, alpha=now.alpha, prior=now.prior)
-    return Look(new=new, known=len(now.seen) - new, state=now, test=test)
+    return Look(new=new, otherwise=otherwise, known=len(now.seen) - new, state=now, test=test)
 
 
 def _outcome(first: System, second: System) -> Outcome:
@@ -113,21 +116,23 @@ def _refuse_other(state: State, baseline: System, outcome: Outcome, alpha: float
             raise ConfigError(f"the state file counts another {what} ({kept}, now {now}): begin with a new file")
 
 
-def _count(state: State, first: System, second: System, outcome: Outcome, keys: list[str]) -> int:
-    """Add the new items to the counts; how many they are."""
+def _count(state: State, first: System, second: System, outcome: Outcome, keys: list[str]) -> tuple[int, int]:
+    """Add the new items to the counts; how many they are, and how many of the others came out otherwise."""
     a, b = (system.table(sorted(outcome.columns()), keys) for system in (first, second))
     gain = outcome.values(b) - outcome.values(a)
     net: dict[str, float] = {}
     for item, difference in zip(first.items(keys), gain.tolist(), strict=True):
         if not np.isnan(difference):
             net[item] = net.get(item, 0.0) + difference
-    short_digests = {item: hashlib.sha256(item.encode()).hexdigest()[: 2 * _DIGEST_BYTES] for item in sorted(net)}
-    seen, before = set(state.seen), len(state.seen)
-    for item, digest in short_digests.items():
-        if digest not in seen:
-            seen.add(digest)
-            state.seen.append(digest)
-            state.wins += net[item] > 0.0
-            state.losses += net[item] < 0.0
-            state.ties += net[item] == 0.0
-    return len(state.seen) - before
+    seen, before, otherwise = {text[:_DIGITS]: text[_DIGITS:] for text in state.seen}, len(state.seen), 0
+    for item in sorted(net):
+        digest, sign = hashlib.sha256(item.encode()).hexdigest()[:_DIGITS], _SIGNS[float(np.sign(net[item]))]
+        if digest in seen:
+            otherwise += seen[digest] not in {"", sign}
+            continue
+        seen[digest] = sign
+        state.seen.append(digest + sign)
+        state.wins += sign == "+"
+        state.losses += sign == "-"
+        state.ties += sign == "="
+    return len(state.seen) - before, otherwise

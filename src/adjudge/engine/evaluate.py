@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from adjudge.engine.judges import agent_problems
 from adjudge.engine.matching import Matching
-from adjudge.engine.metrics import Counted, metrics_document, problems_of, verdict_word
+from adjudge.engine.metrics import Counted, metrics_document, metrics_of, problems_of, verdict_word
 from adjudge.engine.runner import (
     MOST_PARTIALS,
     Pool,
@@ -37,8 +37,9 @@ from adjudge.provenance.redact import redacted_value
 from adjudge.readers.records import columns_of
 from adjudge.runs.tables import StoredBatches
 from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, PartWriter, RunWriter
+from adjudge.stats.estimate import declaration
 from adjudge.verdict.adjudicator import AGENT_TABLE
-from adjudge.verdict.gates import Gate
+from adjudge.verdict.gates import Gate, refuse_out_of_range
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
     clock = _Clock()
     runner = _runner(options, chosen.name)
     settings, wanted = _wanted(config, options)
+    refuse_out_of_range(options.gates, partial(declaration, metrics_of(chosen)))
     plan = chosen.plan(settings)
     if (wanted.columns or wanted.json_path) and not plan.inputs():
         raise ConfigError(f"--column and --json-path are not for {chosen.name}, which reads tables of its own")

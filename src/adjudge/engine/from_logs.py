@@ -23,7 +23,7 @@ def is_log(path: str) -> bool:
     place = Path(path)
     if is_url(path) or not place.exists():
         return False
-    return place.is_file() or not ((place / MANIFEST).exists() or not any(place.iterdir()))
+    return not place.is_dir() or not ((place / MANIFEST).exists() or not any(place.iterdir()))
 
 
 def log_of(word: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ def text(comparison: Mapping[str, Any]) -> str:
         return f"{comparison['status']}\n\n{_wrapped(sentence(comparison))}"
     parts = [f"{comparison['status']} · {comparison['protocol']}"]
     parts += [_wrapped(paragraph) for paragraph in sentence(comparison).split("\n")]
+    parts += [_wrapped(f"What varies: {line(name)}: {_values(values)}") for name, values in varied(comparison)]
     pairs = comparison["pairs"]
     parts += [_ranking(ranking) for ranking in comparison["rankings"]]
     few = len({metric["name"] for metric in pairs[0]["metrics"]}) <= FEW
@@ -30,6 +31,16 @@ def text(comparison: Mapping[str, Any]) -> str:
         parts += [_all_pairs(pairs), _FOLDED, _flips_counted(pairs)]
     parts.append("\n".join(_wrapped(f"Note: {note}") for note in _notes(comparison)))
     return "\n\n".join(part for part in parts if part)
+
+
+def varied(comparison: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
+    """The factors that vary, where the names of the systems do not tell."""
+    told = len({system["model"] for system in comparison["systems"]}) > 1
+    return [] if told else list(comparison["varied"].items())
+
+
+def _values(values: Sequence[Any]) -> str:
+    return ", ".join(dict.fromkeys(line(str(value), 60) for value in values))
 
 
 def _notes(comparison: Mapping[str, Any]) -> list[str]:

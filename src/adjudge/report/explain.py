@@ -71,8 +71,8 @@ def explain(run: Run, sample: str, model: str | None = None, *, everything: bool
 def _overview(run: Run, rows: Sequence[dict[str, Any]]) -> str:
     body = []
     for row, model in zip(rows, short_lines([row["model"] for row in rows], 32), strict=True):
-        reasons = _reasons(_record(run, row))
-        first = reasons[0]["reason"] if reasons else ""
+        reasons = [item["reason"] for item in _reasons(_record(run, row))]
+        first = next(iter(reasons or [atom.message for atom in worst_first(run.atoms(row))]), "")
         body.append([model, str(row["verdict"]), str(row["bucket"]), line(str(first), 50)])
     shown = table(["model", "verdict", "bucket", "first reason"], body, left=4)
     return (

@@ -125,6 +125,13 @@ _NO_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 Recorder = Callable[["Run", dict[str, Any], Sequence[Atom], dict[str, Any]], dict[str, Any]]
 
 
+def _meant(path: Path) -> str:
+    """What lies beside a path that is not there, and is called nearly so."""
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    close = difflib.get_close_matches(path.name, [entry.name for entry in beside], n=1)
+    return f"; did you mean {path.with_name(close[0])}?" if close and not path.exists() else ""
+
+
 class Run:
     """One evaluation's directory. Tables are read when asked for; `record` needs the protocol's view of a sample."""
 
@@ -142,8 +149,13 @@ class Run:
         self._side_tables: dict[str, tuple[int, pa.Table | None]] = {}
         self._evidence_group: tuple[int, int, pa.Table] | None = None
         if not path.is_dir():
-            hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else ""
-            raise RunError(f"{path} is not a run: there is no such folder{hint}")
+            hint = "; a run on remote storage must be copied to a folder first" if ":/" in str(path) else _meant(path)
+            what = (
+                "it is a file (adjudge score judges logs)"
+                if path.is_file()
+                else "there is no such folder, and no such log"
+            )
+            raise RunError(f"{path} is not a run: {what}{hint}")
         if not (path / MANIFEST).is_file():
             raise RunError(f"{path} is not a run: it has no {MANIFEST}")
         for inside in (*path.glob("*"), *path.glob("*/*")):  # who reads a pipe or a device waits for ever

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from adjudge.errors import ConfigError
-from adjudge.stats.estimate import Estimate
+from adjudge.stats.estimate import SHARE, Estimate, Metric
 
 _OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq}
 _GATE = re.compile(
@@ -42,6 +42,17 @@ class Gate:
         except ValueError:
             raise ConfigError(f"gate {text!r}: {match['bound']!r} is not a number") from None
         return cls(text.strip(), match["metric"].strip(), match["op"], bound, match["on"] or "value")
+
+
+def refuse_out_of_range(gates: Sequence[Gate], metric_of: Callable[[str], Metric | None]) -> None:
+    """A bound that no value can reach, or none can miss, is a slip of the pen: 60 for 60 %."""
+    for gate in gates:
+        metric = metric_of(gate.metric.rpartition("/")[2])
+        low, high = (None, None) if metric is None else (metric.low, metric.high)
+        if (high is not None and gate.bound > high) or (low is not None and gate.bound < low):
+            meant = f"; {gate.bound:g} % is {gate.bound / 100:g}" if metric and metric.unit == SHARE else ""
+            least, greatest = ("any" if end is None else f"{end:g}" for end in (low, high))
+            raise ConfigError(f"gate {gate.name!r}: its metric is from {least} to {greatest}{meant}")
 
 
 def judge(gates: Sequence[Gate], estimates: Mapping[str, Estimate]) -> tuple[dict[str, Any], bool]:

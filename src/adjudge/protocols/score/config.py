@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from adjudge.errors import ConfigError
+from adjudge.errors import ConfigError, InputError
 from adjudge.protocols.common.plan import check_bins, check_resamples, configured
+from adjudge.provenance.canonical import canonical
 from adjudge.readers.logs.formats import find_logs
 from adjudge.readers.logs.record import MOST_CHECKS, Log
 
@@ -57,7 +58,19 @@ def config_of(options: Mapping[str, Any]) -> ScoreConfig:
     _check(config)
     if config.sources is None:
         config.sources = find_logs(config.logs, scorer=config.scorer)
+        for source in config.sources:
+            _check_conditions(source)
     return config
+
+
+def _check_conditions(source: Log) -> None:
+    """What stands under a log's settings may be anything; what a manifest cannot carry is refused with its file."""
+    try:
+        canonical(source.conditions)
+    except ConfigError as error:
+        raise InputError(f"cannot be kept as it is: among its settings {error}", file=source.path) from None
+    except RecursionError:
+        raise InputError("cannot be kept as it is: its settings are nested too deep", file=source.path) from None
 
 
 def _check(config: ScoreConfig) -> None:

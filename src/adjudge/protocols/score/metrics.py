@@ -18,7 +18,7 @@ from adjudge.protocols.score.judge import VERDICTS
 from adjudge.protocols.score.measure import Block, macro, measure
 from adjudge.protocols.score.samples import DATASET_COLUMNS
 from adjudge.provenance.canonical import digest
-from adjudge.readers.sources import refuse_many_slices
+from adjudge.readers.sources import file_name, refuse_many_slices
 from adjudge.stats.estimate import Metric, share
 
 _RATE = "Wilson; with the design effect of the clusters where an item was tried several times or the log names clusters"
@@ -252,6 +252,11 @@ def _notes(attempts: Attempts, config: ScoreConfig, thresholds: dict[str, float 
         open_ones = int(attempts.undecided.sum())
         if open_ones:
             notes.append(f"of {open_ones:,} scores the log does not say whether they passed: there is no pass rate")
+    if config.truth and np.isnan(attempts.columns["truth"]).all():
+        notes.append(
+            f"no label of {', '.join(file_name(path) for path in config.truth)} is of a sample here: an id is that of the record, with its "
+            "`task` where records have one (--task NAME, where labels name none)"
+        )
     absent = int(attempts.has_status("missing").sum()) if attempts.n else 0
     if absent:
         notes.append(f"{absent:,} of {attempts.n:,} attempts are missing: planned or made by others, without a record")

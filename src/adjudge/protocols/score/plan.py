@@ -66,7 +66,9 @@ class ScorePlan(BatchPlan):
             tables = self._rows.log
             inputs.append(Input("logs", self._logs, None, "", limited=True, tables=tables, matched=False))
         if self.settings.truth:
-            files, read = tuple(self.settings.truth), partial(read_truth, task=self.settings.task or "")
+            tasks = {task for source in self.settings.sources or () for task in source.tasks}
+            task = self.settings.task or (tasks.pop() if len(tasks) == 1 else "")
+            files, read = tuple(self.settings.truth), partial(read_truth, task=task)
             inputs.append(Input("truth", files, None, EXPECTED_TRUTH, read=read, keys=tree_of(Label), matched=False))
         return inputs
 

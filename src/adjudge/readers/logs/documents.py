@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from adjudge.errors import InputError
+from adjudge.readers.characters import mended
 from adjudge.readers.settings import in_words
 from adjudge.readers.sources import open_source, whole
 
@@ -18,11 +19,15 @@ T = TypeVar("T")
 
 
 def decoded(data: bytes, kind: type[T], path: str, member: str | None = None) -> T:
-    """A value of a type; NaN and Infinity as Python writes them are read too."""
+    """A value of a type; NaN and Infinity as Python writes them, and halves of a surrogate pair as U+FFFD, are read too."""
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
         if isinstance(error, msgspec.ValidationError) or not (b"NaN" in data or b"Infinity" in data):
+            raise _refused(error, path, member) from None
+    except msgspec.DecodeError as error:
+        data, what = mended(data)
+        if not (what or b"NaN" in data or b"Infinity" in data):
             raise _refused(error, path, member) from None
     try:
         return msgspec.convert(json.loads(data), kind)

@@ -13,9 +13,10 @@ import msgspec
 
 from adjudge.errors import InputError
 from adjudge.readers.blocks import blocks
+from adjudge.readers.characters import mended
 from adjudge.readers.logs.record import MOST_CHECKS, Log, Record
 from adjudge.readers.records import AS_IT_IS
-from adjudge.readers.sources import format_of, is_url, open_source, whole
+from adjudge.readers.sources import bound, format_of, is_url, open_source, whole
 
 RECORDS = "records"
 """The format of files that no tool of the table left: records of the user's own."""
@@ -25,6 +26,8 @@ _HEAD = 1 << 16
 _ENDINGS = (".eval", ".jsonl", ".json", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".jsonl.zst")
 _ZIP = b"PK\x03\x04"
 _EMPTY_ZIP = b"PK\x05\x06"
+_MANIFEST, _SAMPLES = "manifest.json", "samples.parquet"
+"""What shows that a folder is a run of adjudge, and holds no log."""
 
 
 class Head(NamedTuple):
@@ -123,7 +126,7 @@ def _known_shape(path: str, title: str) -> Iterator[None]:
     """What a tool leaves open in its logs may hold anything: a value of a kind that its reader does not know is the log's."""
     try:
         yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         what = f"looks like {title}, but a part of it is of an unknown shape: {type(error).__name__}, {error}"
         raise InputError(what, file=path) from error
 
@@ -150,15 +153,16 @@ def _with_main(log: Log, scorer: str | None) -> Log:
 
 
 def _files(path: str) -> list[str]:
-    """The files of a folder that may hold samples, or the file itself."""
+    """The files of a folder that may hold samples, without those of runs that lie in it; or the file itself."""
     folder = Path(path)
     if path == "-" or not folder.is_dir():
         return [path]
     files = []
+    runs = {file.parent for file in folder.rglob(_MANIFEST) if file.with_name(_SAMPLES).is_file()}
     for file in sorted(folder.rglob("*")):
         name = file.name.lower()
         hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-        if name.endswith(_ENDINGS) and not hidden and file.is_file():
+        if name.endswith(_ENDINGS) and not hidden and runs.isdisjoint(file.parents) and file.is_file():
             files.append(str(file))
         if len(files) > MOST_FILES:
             raise InputError(f"holds more than {MOST_FILES:,} files: name a smaller folder", file=path)
@@ -178,7 +182,7 @@ def _head(path: str) -> Head:
             return Head(is_zip=True)
         if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
             return Head()
-        data = source.stream.readline() if format_of(source) == "JSON Lines" else b""
+        data = source.stream.readline(bound("document_mb") << 20) if format_of(source) == "JSON Lines" else b""
         first = _object(data)
         if first is None:
             first = _object(data + whole(source))
@@ -191,9 +195,10 @@ def _object(data: bytes) -> dict[str, Any] | None:
     try:
         return _first_of(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        if b"NaN" not in text and b"Infinity" not in text:
+        text, what = mended(text)
+        if not (what or b"NaN" in text or b"Infinity" in text):
             return None
-    try:  # NaN and Infinity as Python writes them
+    try:  # NaN, Infinity and halves of a surrogate pair, as Python writes them
         return _first_of(msgspec.json.encode(json.loads(text)))
     except (ValueError, RecursionError):
         return None

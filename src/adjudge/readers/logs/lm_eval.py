@@ -239,7 +239,7 @@ def _names(path: str, filters: Sequence[str]) -> tuple[list[str], set[str]]:
     left_out: set[str] = set()
     for _, row in islice(_rows(path, filters), _LOOKED_AT):
         for name, value in _scores(row).items():
-            if isinstance(value, bool) or number_of(value) is not None:
+            if isinstance(value, bool | int | float):  # NaN too: a number that could not be computed
                 names[name] = None
             elif value is not None:
                 left_out.add(name)

@@ -30,6 +30,8 @@ MOST_ABSENT = 1_000_000
 """Attempts that a log plans and does not have; each is a row of the run."""
 Trial = Annotated[int, msgspec.Meta(ge=0, lt=(1 << 31) - 1)]
 Tokens = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+MOST_SCORE = 1e100
+"""Beyond it a number is none, as infinity is: its square, or a sum of such, would be."""
 NOT_REDUCED = ""
 """The reducer of a printed number that is about attempts, not items."""
 NAN = math.nan
@@ -172,8 +174,7 @@ def _score_of(value: Any) -> Score | None:
     if isinstance(value, bool):
         return Score(float(value), BOOLEAN, SCORED, float(value))
     if isinstance(value, int | float):
-        number = float(value)
-        return Score(number, NUMBER, SCORED, number) if math.isfinite(number) else NO_SCORE
+        return Score(float(value), NUMBER, SCORED, float(value)) if abs(value) <= MOST_SCORE else NO_SCORE
     if value is None:
         return NO_SCORE
     if not isinstance(value, str):

@@ -23,7 +23,7 @@ ZSTANDARD = 93
 MOST_BYTES = 1 << 31
 """Of one member, unpacked."""
 MOST_RATIO = 300
-"""Unpacked to packed bytes, looked at from `RATIO_FROM` on: logs are repetitive, but not that repetitive."""
+"""Unpacked to packed bytes, of a member and of all that are read, from `RATIO_FROM` on: logs are not that repetitive."""
 RATIO_FROM = 1 << 26
 _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 _SIGNATURE = b"PK\x03\x04"
@@ -39,6 +39,8 @@ class Archive:
         self._stream: BinaryIO = Path(path).open("rb")  # noqa: SIM115 -- closed with the archive
         try:
             status = os.fstat(self._stream.fileno())
+            self._most_together = max(MOST_RATIO * status.st_size, RATIO_FROM)
+            self._together = 0
             self.members = _directory(path, status.st_size, status.st_mtime_ns)
         except BaseException:
             self._stream.close()
@@ -61,6 +63,10 @@ class Archive:
             raise self._refused(name, f"unpacks to {size:,} bytes, more than the {MOST_BYTES:,} that are read")
         if size > RATIO_FROM and size > MOST_RATIO * max(packed, 1):
             raise self._refused(name, f"unpacks to {size:,} bytes from {packed:,}: more than {MOST_RATIO} times")
+        self._together += size
+        if self._together > self._most_together:
+            what = f"and those before it unpack to {self._together:,} bytes, more than the {self._most_together:,} of such a zip"
+            raise self._refused(name, what)
         if info.flag_bits & _ENCRYPTED:
             raise self._refused(name, "is encrypted")
         try:
