@@ -186,6 +186,23 @@ def labelled(replicates: int) -> Iterator[Line]:
             yield _line("PPI++", label, inside, width, replicates)
 
 
+def labelled_items(replicates: int, tries: int = 5) -> Iterator[Line]:
+    """PPI++ where items were tried several times and some of them are labelled, by item."""
+    for labels, others in ((40, 200), (100, 1000)):
+        random = np.random.default_rng([2028, labels, others])
+        inside, width, items = 0, 0.0, np.repeat(np.arange(labels + others), tries)
+        for _ in range(replicates):
+            truth = (random.random(items.size) < random.beta(1.4, 0.6, labels + others)[items]).astype(np.float64)
+            verdict = np.where(random.random(items.size) < 0.8, truth, 1.0 - truth)
+            n = labels * tries
+            estimate = ppi_mean(truth[:n], verdict[:n], verdict[n:], clusters=items)
+            low, high = float(estimate.low or 0.0), float(estimate.high or 0.0)
+            inside += low <= 0.7 <= high
+            width += high - low
+        label = f"{labels} labelled items, {others} others, {tries} attempts each, judge right on 80 %"
+        yield _line("PPI++ by item", label, inside, width, replicates)
+
+
 def _line(interval: str, design: str, hits: int, width: float, replicates: int) -> Line:
     share = hits / replicates
     error = float(np.sqrt(share * (1.0 - share) / replicates))
@@ -242,7 +259,7 @@ def main(argv: list[str]) -> int:
     lines += [enumerated("Jeffreys", jeffreys, n, p) for n in (20, 200) for p in (0.02, 0.5)]
     for line in lines:
         print(line, flush=True)
-    for line in (*attempts(options.replicates), *labelled(options.replicates)):
+    for line in (*attempts(options.replicates), *labelled(options.replicates), *labelled_items(options.replicates)):
         print(line, flush=True)
         lines.append(line)
     for line in simulated(options.replicates, options.resamples):

@@ -178,3 +178,9 @@ def test_a_parent_that_another_evaluation_removes_is_made_again(tmp_path, monkey
     assert removals == []
     assert second.folder.is_dir()
     second.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="only Linux has a folder in which no folder can be made")
+def test_where_no_folder_can_be_made_is_said():
+    with pytest.raises(OutputError, match="no folder can be made in /proc"):
+        Workplace(Path("/proc/run")).open()

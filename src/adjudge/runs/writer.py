@@ -31,6 +31,9 @@ from adjudge.runs.tables import TableFile, one_batch
 _HOST = socket.gethostname()  # locks of one machine need not hold on another that shares the disk
 
 
+_TRIES = 1000  # somebody else's sweep may come between as often as there are others
+
+
 class Workplace:
     """`run` becomes the run at `place`, `old` is the one it replaces, `added` comes to it later; `.scratch` is spilled work."""
 
@@ -49,7 +52,7 @@ class Workplace:
         """Make the folder, after those of processes that died."""
         parents = (self.place.parent, *self.place.parent.parents)
         self._new_parents = [parent for parent in parents if not parent.exists()]
-        while True:
+        for _ in range(_TRIES):
             self.place.parent.mkdir(parents=True, exist_ok=True)
             _sweep(self.place.parent)
             self.folder = self.place.parent / f".{self.place.name}.{_HOST}.{secrets.token_hex(4)}.adjudge"
@@ -58,8 +61,9 @@ class Workplace:
             with suppress(BlockingIOError, FileNotFoundError):  # somebody took the new folder for a dead one
                 self._lock = _locked(self.folder)
                 if self._lock is None or os.path.samestat(os.fstat(self._lock), self.folder.stat()):
-                    break
+                    return
             self._unlock()
+        raise OutputError(f"{self.place}: no folder can be made in {self.place.parent}; name another one (--out)")
 
     def settle(self, *, replace: bool, claim: bool) -> None:
         """Put the run in its place. `claim` says that nothing may be there, not even an empty folder."""

@@ -71,8 +71,8 @@ def recomputed(attempts: Attempts, printed: Printed, rows: Ints, main: str = "")
     if printed.reducer == "mode" and printed.check == main:
         values = np.where(attempts.has_status("abstained")[rows] & known, _NO_ANSWER, values)
     items, numbers = attempts.columns["item"][rows][known], values[known].tolist()
-    once = np.flatnonzero(np.diff(items)) + 1 if printed.reducer != NOT_REDUCED else np.arange(1, len(numbers))
-    edges = [0, *once.tolist(), len(numbers)]  # attempts stand in the order of items
+    starts = np.flatnonzero(np.diff(items)) + 1 if printed.reducer != NOT_REDUCED else np.arange(1, len(numbers))
+    edges = [0, *starts.tolist(), len(numbers)]  # attempts stand in the order of items
     patterns = [tuple(numbers[low:high]) for low, high in pairwise(edges) if high]  # few, which recur
     reduced_patterns = {pattern: reduced(list(pattern), printed.reducer or "mean") for pattern in set(patterns)}
     one_each = [reduced_patterns[pattern] for pattern in patterns]
