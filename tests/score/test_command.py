@@ -158,10 +158,14 @@ def test_no_log_is_written_over(logs, tmp_path):
     assert before == [(tmp_path / name).read_bytes() for name in ("acme_large.eval", "acme_small.eval")]
 
 
-@pytest.mark.parametrize("bound", ["pass_rate >= 60", "acme/large/error_rate <= 5", "pass_rate.low >= -0.1"])
-def test_a_bound_that_is_no_share_is_refused(logs, bound):
-    assert "its metric is from 0 to 1" in str(call("gate", logs[0], "--gate", bound).exception)
-    assert "its metric is from 0 to 1" in str(call("score", logs[0], "--gate", bound, "--out", "run").exception)
+@pytest.mark.parametrize("bound", ["acme/large/error_rate <= 5", "pass_rate.low >= -0.1", "pass_rate < 1.5"])
+def test_a_gate_that_cannot_fail_is_refused(logs, bound):
+    assert "cannot fail" in str(call("gate", logs[0], "--gate", bound).exception)
+    assert "cannot fail" in str(call("score", logs[0], "--gate", bound, "--out", "run").exception)
+
+
+def test_a_gate_that_cannot_pass_fails(logs):
+    assert call("gate", logs[0], "--gate", "pass_rate >= 60").return_value == 1
 
 
 @pytest.mark.parametrize("margin", ["2", "pass_rate=2"])

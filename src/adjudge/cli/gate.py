@@ -16,7 +16,7 @@ from adjudge.cli.logs import logs_as_runs
 from adjudge.errors import ConfigError, NotComparable
 from adjudge.report.junit import Case, junit
 from adjudge.report.numbers import estimate, number, point
-from adjudge.verdict.gates import Gate, judge, refuse_out_of_range
+from adjudge.verdict.gates import Gate, judge, refuse_unfailing
 
 if TYPE_CHECKING:
     from adjudge.comparisons.baseline import Regression
@@ -98,7 +98,7 @@ def gate(  # noqa: PLR0913 -- click hands every flag over by its name
         if not (file or texts or baseline):
             return 0
     wanted = [*_from_file(file), *(Gate.parse(text) for text in texts)]
-    refuse_out_of_range(wanted, loaded.metric)
+    refuse_unfailing(wanted, loaded.metric)
     asked = wanted or baseline is not None
     if asked or loaded.metrics["gates"]:
         _require_validation(loaded, validation, min_kappa, quiet=quiet)

@@ -39,7 +39,7 @@ from adjudge.runs.tables import StoredBatches
 from adjudge.runs.writer import AGENT, CHARTS, INTAKE, METRICS, REPORT, RULES, PartWriter, RunWriter
 from adjudge.stats.estimate import declaration
 from adjudge.verdict.adjudicator import AGENT_TABLE
-from adjudge.verdict.gates import Gate, refuse_out_of_range
+from adjudge.verdict.gates import Gate, refuse_unfailing
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def evaluate(chosen: Protocol, config: Mapping[str, Any], options: Options) -> P
     clock = _Clock()
     runner = _runner(options, chosen.name)
     settings, wanted = _wanted(config, options)
-    refuse_out_of_range(options.gates, partial(declaration, metrics_of(chosen)))
+    refuse_unfailing(options.gates, partial(declaration, metrics_of(chosen)))
     plan = chosen.plan(settings)
     if (wanted.columns or wanted.json_path) and not plan.inputs():
         raise ConfigError(f"--column and --json-path are not for {chosen.name}, which reads tables of its own")

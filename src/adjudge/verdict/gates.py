@@ -44,15 +44,18 @@ class Gate:
         return cls(text.strip(), match["metric"].strip(), match["op"], bound, match["on"] or "value")
 
 
-def refuse_out_of_range(gates: Sequence[Gate], metric_of: Callable[[str], Metric | None]) -> None:
-    """A bound that no value can reach, or none can miss, is a slip of the pen: 60 for 60 %."""
+def refuse_unfailing(gates: Sequence[Gate], metric_of: Callable[[str], Metric | None]) -> None:
+    """A bound that no value of a metric can miss is a slip of the pen, such as 5 for 5 %, and no gate."""
     for gate in gates:
         metric = metric_of(gate.metric.rpartition("/")[2])
-        low, high = (None, None) if metric is None else (metric.low, metric.high)
-        if (high is not None and gate.bound > high) or (low is not None and gate.bound < low):
-            meant = f"; {gate.bound:g} % is {gate.bound / 100:g}" if metric and metric.unit == SHARE else ""
-            least, greatest = ("any" if end is None else f"{end:g}" for end in (low, high))
-            raise ConfigError(f"gate {gate.name!r}: its metric is from {least} to {greatest}{meant}")
+        if metric is None:
+            continue
+        beyond_high = gate.op in {"<", "<="} and metric.high is not None and gate.bound > metric.high
+        beyond_low = gate.op in {">", ">="} and metric.low is not None and gate.bound < metric.low
+        if beyond_high or beyond_low:
+            meant = f"; {gate.bound:g} % is {gate.bound / 100:g}" if metric.unit == SHARE and beyond_high else ""
+            side = f"is never above {metric.high:g}" if beyond_high else f"is never below {metric.low:g}"
+            raise ConfigError(f"gate {gate.name!r} cannot fail: {metric.title or metric.name} {side}{meant}")
 
 
 def judge(gates: Sequence[Gate], estimates: Mapping[str, Estimate]) -> tuple[dict[str, Any], bool]:
