@@ -136,3 +136,9 @@ def test_a_wide_table_is_split_into_blocks_with_the_first_column_again():
     blocks = text.split("\n\n")
     assert [block.splitlines()[0].split() for block in blocks] == [["aaaa", "bbbb"], ["cccc"]]
     assert all(block.splitlines()[2].startswith("row") for block in blocks)
+
+
+def test_the_command_that_explains_one_can_be_pasted(tmp_path):
+    rows = [{"id": "q", "model": model, "score": 1} for model in ("a b", "c")]
+    text = explain(adjudge.evaluate("score", logs=rows, out=tmp_path / "run", report=False), "q")
+    assert text.endswith("run q --model 'a b'")

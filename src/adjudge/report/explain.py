@@ -10,7 +10,7 @@ from typing import Any
 from adjudge.errors import AdjudgeError
 from adjudge.evidence.atoms import Atom
 from adjudge.report import numbers, view
-from adjudge.report.numbers import WIDTH, line, short_lines, table, terminal
+from adjudge.report.numbers import WIDTH, line, shell, short_lines, table, terminal
 from adjudge.report.samples import output_of, scores, shown_facts, worst_first
 from adjudge.runs.run import Run
 
@@ -77,7 +77,7 @@ def _overview(run: Run, rows: Sequence[dict[str, Any]]) -> str:
     shown = table(["model", "verdict", "bucket", "first reason"], body, left=4)
     return (
         f"Sample {line(rows[0]['sample'])} · {view.title(run)}\n\n{shown}\n\n"
-        f"The whole evidence of one: adjudge explain {run.path} {line(rows[0]['sample'])} --model {line(rows[0]['model'])}"
+        f"The whole evidence of one: adjudge explain {run.path} {shell(rows[0]['sample'])} --model {shell(rows[0]['model'])}"
     )
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import unicodedata
 from collections.abc import Sequence
 
@@ -188,6 +189,11 @@ def line(text: str, limit: int | None = None) -> str:
     """The same on one line, cut with an ellipsis at `limit` characters."""
     flat = " ".join(terminal(text).split())
     return flat if limit is None or len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def shell(word: str) -> str:
+    """A word as a shell takes it, with nothing in it that a terminal would obey."""
+    return shlex.quote(line(word))
 
 
 def short_lines(texts: Sequence[str], limit: int) -> list[str]:

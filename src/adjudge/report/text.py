@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from adjudge.report import numbers, view
 from adjudge.report.contracts import contracts
-from adjudge.report.numbers import WIDTH, line, short_lines, table
+from adjudge.report.numbers import WIDTH, line, shell, short_lines, table
 from adjudge.runs.run import Run
 from adjudge.runs.writer import REPORT, SAMPLES
 
@@ -183,13 +183,6 @@ def first_failure(run: Run) -> tuple[str, str | None] | None:
     row = columns.slice(max(failed, 0), 1).to_pylist()[0]
     several = len(columns.column("model").unique()) > 1
     return str(row["sample"]), str(row["model"]) if several else None
-
-
-def shell(word: str) -> str:
-    """A word as a shell takes it, with nothing in it that a terminal would obey."""
-    import shlex
-
-    return shlex.quote(line(word))
 
 
 def _more(total: int, where: str) -> str:

@@ -28,6 +28,7 @@ class ScoreContext:
 
 def build(context: ScoreContext) -> list[Rule]:
     """All rules; without checks in the log there is none about them."""
+    own_verdict = Condition(lambda batch: (batch.success < 0)[None], "the log itself says what passed")
     rules = [
         Rule(
             code="record.present",
@@ -68,14 +69,10 @@ def build(context: ScoreContext) -> list[Rule]:
             quantity=lambda batch: batch.score[None],
             batch_limits=lambda batch: Limits(low=batch.threshold[None]),
             conditions=(
+                *([own_verdict] if context.decided else []),
                 Condition(
                     lambda batch: ~np.isnan(batch.threshold)[None],
                     "scores of this task are graded and no threshold was given (--pass-at)",
-                ),
-                *(
-                    [Condition(lambda batch: (batch.success < 0)[None], "the log itself says what passed")]
-                    if context.decided
-                    else ()
                 ),
             ),
         ),
