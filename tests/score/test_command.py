@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from adjudge.cli import start
+from adjudge.cli.common import write_file
 from adjudge.cli.main import main
 from adjudge.errors import OutputError
 from adjudge.protocols.score import generate as g
@@ -199,3 +200,13 @@ def test_what_varies_is_named(tmp_path, monkeypatch):
 def test_who_mistypes_a_log_is_told_of_the_one_beside(logs):
     said = str(call("compare", logs[0], "acme_smal.eval").exception)
     assert "there is no such folder, and no such log; did you mean acme_small.eval?" in said
+
+
+def test_a_log_that_is_gone_meanwhile_hinders_no_writing(tmp_path):
+    start.LOGS.append(str(tmp_path / "gone.json"))
+    try:
+        write_file(tmp_path / "a.txt", b"a")
+        write_file(tmp_path / "a.txt", b"b")
+    finally:
+        start.LOGS.clear()
+    assert (tmp_path / "a.txt").read_bytes() == b"b"

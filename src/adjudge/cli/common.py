@@ -263,9 +263,14 @@ def write_file(path: Path, data: bytes) -> None:
     write_whole(path, data)
 
 
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether both are there, and one file."""
+    return path.exists() and other.exists() and path.samefile(other)
+
+
 def refuse_log(path: Path) -> None:
     """Whoever names a log where a file is written forgot a word, or took one flag for another."""
-    if path.suffix.lower() == ".eval" or (path.exists() and any(path.samefile(log) for log in LOGS)):
+    if path.suffix.lower() == ".eval" or any(_is_same(path, Path(log)) for log in LOGS):
         raise OutputError(f"{path} is a log, and no log is written over: name another file")
 
 

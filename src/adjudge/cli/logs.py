@@ -23,6 +23,7 @@ def logs_as_runs(ctx: click.Context, parameter: click.Parameter, value: Any) -> 
     if not any(log_of(word)[0] for word in words):
         return value
     LOGS.extend(log for log, _ in map(log_of, words) if log)
+    ctx.call_on_close(LOGS.clear)
     keep = ctx.params.get("keep")
     runs = ctx.with_resource(as_runs(words, keep))
     if keep is None:
