@@ -66,6 +66,7 @@ def run() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:  # a job in the background of a shell ignores Ctrl-C
                 signal.signal(number, _interrupt)
+        _import_undisturbed()
         code = _command()
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 -- nothing goes past the exit codes
@@ -77,6 +78,15 @@ def run() -> None:
     if "_duckdb" not in sys.modules:  # which takes what is left for leaks
         gc.freeze()  # or the interpreter looks for cycles among everything while it ends
     sys.exit(128 + _received[0] if _received else code)
+
+
+def _import_undisturbed() -> None:
+    """Most commands need `decimal`; where a signal cuts its import short, the next try prints a warning of its C library."""
+    numbers = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    import decimal  # noqa: F401
+
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
 def _open_closed_streams() -> None:
