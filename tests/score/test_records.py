@@ -280,3 +280,12 @@ def test_labels_without_a_task_are_of_the_only_task(tmp_path, write, judge, valu
 def test_labels_that_are_of_no_sample_are_told(write, judge):
     run = judge(write([{"id": "q", "model": "m", "score": 1}]), truth=write([{"id": "Q", "label": 1}], "truth.jsonl"))
     assert any("no label of truth.jsonl is of a sample here" in note for note in run.metrics["notes"])
+
+
+@pytest.mark.parametrize("number", ["1e308", "-1e101", "9" * 400, '"1e308"'])
+def test_a_number_that_no_sum_holds_is_no_score_of_a_record_either(tmp_path, judge, number):
+    path = tmp_path / "a.jsonl"
+    rows = [f'{{"id": "{name}", "score": {score}}}' for name, score in (("a", number), ("b", number), ("c", 0.5))]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    counts = judge(path).metrics["buckets"]["a"]
+    assert (counts["passed"], counts["errored"]) == (1, 2)

@@ -26,6 +26,7 @@ from adjudge.readers.logs.record import (
     ABSTAINED,
     BOOLEAN,
     ERRORED,
+    MOST_SCORE,
     NAN,
     NO_KIND,
     NO_SCORE,
@@ -167,10 +168,11 @@ class ScoreRows:
                 return _scores_of(coded.dictionary.to_pylist(), coded.indices.to_numpy(), block)
         kinds = set(map(type, values))
         if kinds <= {int, float}:
-            numbers = np.array(values, dtype=np.float64)
-            finite = np.isfinite(numbers)
-            status = np.where(finite, SCORED, ERRORED).astype(np.int8)
-            return np.where(finite, numbers, NAN), np.where(finite, NUMBER, NO_KIND).astype(np.int8), status
+            with suppress(OverflowError):  # a whole number that no float holds: each is looked at below
+                numbers = np.array(values, dtype=np.float64)
+                usable = np.abs(numbers) <= MOST_SCORE
+                status = np.where(usable, SCORED, ERRORED).astype(np.int8)
+                return np.where(usable, numbers, NAN), np.where(usable, NUMBER, NO_KIND).astype(np.int8), status
         if kinds == {bool}:
             n = len(values)
             return np.array(values, dtype=np.float64), np.full(n, BOOLEAN, np.int8), np.full(n, SCORED, np.int8)
